@@ -122,12 +122,12 @@ func startKeeper(ctx context.Context, c *CLI, log logging.Logger) (*credentials.
 func (c *certificates) serverCertificate(dir string) (serve.CertificateFn, error) {
 	switch {
 	case dir != "":
-		of, err := serve.NewCertificate(dir)
+		cert, err := serve.NewCertificate(dir)
 		if err != nil {
 			return nil, err
 		}
-		c.watched = append(c.watched, of)
-		return of.Get, nil
+		c.watched = append(c.watched, cert)
+		return cert.Get, nil
 	case c.keeper != nil:
 		return c.keeper.Get, nil
 	}
@@ -136,12 +136,12 @@ func (c *certificates) serverCertificate(dir string) (serve.CertificateFn, error
 
 // clients returns clients with certificates of the authorities in a file, or of the generated one.
 // Nil if there is neither.
-func (c *certificates) clients(file, name string, made func(*credentials.Keeper) string) (*serve.Clients, error) {
+func (c *certificates) clients(file, name string, keeperName func(*credentials.Keeper) string) (*serve.Clients, error) {
 	switch {
 	case file != "":
 		return serve.ClientsOf(file, name)
 	case c.keeper != nil:
-		return &serve.Clients{CA: c.keeper.CA, Name: made(c.keeper)}, nil
+		return &serve.Clients{CA: c.keeper.CA, Name: keeperName(c.keeper)}, nil
 	}
 	return nil, nil
 }
@@ -187,33 +187,33 @@ func (c *certificates) Source(bootstrapped bool) xds.Source {
 // expiry returns the function that returns a certificate's expiry, by server.
 func (c *certificates) expiry() map[string]func() (time.Time, error) {
 	out := map[string]func() (time.Time, error){}
-	for name, of := range map[string]serve.CertificateFn{"hooks": c.hooks, "eds": c.eds} {
-		if of != nil {
-			out[name] = of.NotAfter
+	for name, cert := range map[string]serve.CertificateFn{"hooks": c.hooks, "eds": c.eds} {
+		if cert != nil {
+			out[name] = cert.NotAfter
 		}
 	}
 	return out
 }
 
-// run reloads renewed certificates until ctx ends. It calls again if the certificates for Envoys
+// run reloads renewed certificates until ctx ends. It calls changed if the certificates for Envoys
 // change, because clusters have them.
-func (c *certificates) run(ctx context.Context, again func()) error {
+func (c *certificates) run(ctx context.Context, changed func()) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, of := range c.watched {
-		g.Go(func() error { return of.Run(ctx) })
+	for _, cert := range c.watched {
+		g.Go(func() error { return cert.Run(ctx) })
 	}
 	if c.keeper != nil {
 		g.Go(func() error { return c.keeper.Run(ctx, func() {}) })
 	}
 	g.Go(func() error {
-		c.follow(ctx, again)
+		c.follow(ctx, changed)
 		return nil
 	})
 	return g.Wait()
 }
 
-// follow calls again after each change of the certificates for Envoys, until ctx ends.
-func (c *certificates) follow(ctx context.Context, again func()) {
+// follow calls changed after each change of the certificates for Envoys, until ctx ends.
+func (c *certificates) follow(ctx context.Context, changed func()) {
 	last, err := c.envoyTLS()
 	if err != nil {
 		c.log.Info("Cannot read the certificates for Envoys", "error", err)
@@ -226,17 +226,17 @@ func (c *certificates) follow(ctx context.Context, again func()) {
 			return
 		case <-tick.C:
 		}
-		now, err := c.envoyTLS()
+		current, err := c.envoyTLS()
 		if err != nil {
 			c.log.Info("Cannot read the certificates for Envoys; they keep the previous ones", "error", err)
 			continue
 		}
-		if bytes.Equal(now.Roots, last.Roots) && bytes.Equal(now.Cert, last.Cert) {
+		if bytes.Equal(current.Roots, last.Roots) && bytes.Equal(current.Cert, last.Cert) {
 			continue
 		}
-		last = now
-		c.setEnvoyTLS(now)
+		last = current
+		c.setEnvoyTLS(current)
 		c.log.Info("The certificates for Envoys have changed; requesting new translations")
-		again()
+		changed()
 	}
 }

@@ -97,8 +97,8 @@ func TestSource(t *testing.T) {
 // TestUnauthenticated has clients of all sorts call hooks and subscribe to endpoints of a running
 // extension. It answers only clients with the right certificate.
 func TestUnauthenticated(t *testing.T) {
-	now := time.Now()
-	ours, foreign := newAuthority(t, now), newAuthority(t, now)
+	start := time.Now()
+	ours, foreign := newAuthority(t, start), newAuthority(t, start)
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "objects"), 0o700); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestUnauthenticated(t *testing.T) {
 		return out
 	}
 	const server, hooks, endpoints = "extension", "hooks-client", "envoy-client"
-	tlsDir := keep(ours.Server([]string{server}, now))
+	tlsDir := keep(ours.Server([]string{server}, start))
 	ca := filepath.Join(tlsDir, "ca.crt")
 	h, e, o := filepath.Join(dir, "h"), filepath.Join(dir, "e"), filepath.Join(dir, "o")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -125,7 +125,7 @@ func TestUnauthenticated(t *testing.T) {
 	go func() {
 		done <- run(ctx, &CLI{
 			HooksAddress: "unix:" + h, HooksTLS: tlsDir, HooksClientCA: ca, HooksClientName: hooks,
-			EDSAddress: "unix:" + e, EDSTLS: tlsDir, EDSClientCA: ca, EDSClientName: endpoints, EDSClientTLS: keep(ours.Client(endpoints, now)),
+			EDSAddress: "unix:" + e, EDSTLS: tlsDir, EDSClientCA: ca, EDSClientName: endpoints, EDSClientTLS: keep(ours.Client(endpoints, start)),
 			EDSTarget: "unix:" + e, ObserveAddress: "unix:" + o, FromFiles: filepath.Join(dir, "objects"),
 		}, logging.NewNopLogger())
 	}()
@@ -135,11 +135,11 @@ func TestUnauthenticated(t *testing.T) {
 	shows := func(pairs ...credentials.Pair) grpccredentials.TransportCredentials {
 		cfg := &tls.Config{RootCAs: roots, ServerName: server}
 		for _, p := range pairs {
-			of, err := tls.X509KeyPair(p.Cert, p.Key)
+			cert, err := tls.X509KeyPair(p.Cert, p.Key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg.Certificates = append(cfg.Certificates, of)
+			cfg.Certificates = append(cfg.Certificates, cert)
 		}
 		return grpccredentials.NewTLS(cfg)
 	}
@@ -176,11 +176,11 @@ func TestUnauthenticated(t *testing.T) {
 			creds  grpccredentials.TransportCredentials
 			ok     bool
 		}{
-			"Client":         {reason: "A client with the right certificate should be answered.", creds: client(ours, s.client, now), ok: true},
+			"Client":         {reason: "A client with the right certificate should be answered.", creds: client(ours, s.client, start), ok: true},
 			"NoCertificate":  {reason: "A client without a certificate should be refused.", creds: shows()},
-			"OtherAuthority": {reason: "A certificate of another authority should be refused.", creds: client(foreign, s.client, now)},
-			"Expired":        {reason: "An expired certificate should be refused.", creds: client(ours, s.client, now.Add(-10*365*24*time.Hour))},
-			"OtherServer":    {reason: "A certificate for the other server should be refused: an Envoy may not call hooks.", creds: client(ours, s.other, now)},
+			"OtherAuthority": {reason: "A certificate of another authority should be refused.", creds: client(foreign, s.client, start)},
+			"Expired":        {reason: "An expired certificate should be refused.", creds: client(ours, s.client, start.Add(-10*365*24*time.Hour))},
+			"OtherServer":    {reason: "A certificate for the other server should be refused: an Envoy may not call hooks.", creds: client(ours, s.other, start)},
 			"Clear":          {reason: "A client without TLS should be refused.", creds: insecure.NewCredentials()},
 		} {
 			t.Run(name+"/"+as, func(t *testing.T) {
@@ -206,9 +206,9 @@ func TestUnauthenticated(t *testing.T) {
 	}
 }
 
-func newAuthority(t *testing.T, now time.Time) *credentials.Authority {
+func newAuthority(t *testing.T, at time.Time) *credentials.Authority {
 	t.Helper()
-	a, err := credentials.NewAuthority("authority", now.Add(-5*365*24*time.Hour))
+	a, err := credentials.NewAuthority("authority", at.Add(-5*365*24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,10 +84,10 @@ func TestChartJobFlags(t *testing.T) {
 	if len(templates) != 2 {
 		t.Fatalf("want a Job and a CronJob, got %d templates", len(templates))
 	}
-	for name, of := range templates {
-		cli := parseFlags(t, append(of.Spec.Containers[0].Args, "--namespace="+chartNamespace))
+	for name, template := range templates {
+		cli := parseFlags(t, append(template.Spec.Containers[0].Args, "--namespace="+chartNamespace))
 		if cli.WriteCertificates != chartName {
-			t.Errorf("%s writes no certificates: %v", name, of.Spec.Containers[0].Args)
+			t.Errorf("%s writes no certificates: %v", name, template.Spec.Containers[0].Args)
 		}
 	}
 }
@@ -214,13 +214,13 @@ func versions(secrets map[string]*corev1.Secret) map[string]string {
 func TestChartCertificates(t *testing.T) {
 	i := newInstallation(t)
 	i.upgrade()
-	made := i.mustRun()
+	secrets := i.mustRun()
 	rendered := render(t)
-	verifies(t, rendered, made)
-	handshakes(t, rendered, made)
+	verifies(t, rendered, secrets)
+	handshakes(t, rendered, secrets)
 
 	// Valid certificates stay, and an upgrade that does not change the Job keeps it.
-	if diff := cmp.Diff(versions(made), versions(i.mustRun())); diff != "" {
+	if diff := cmp.Diff(versions(secrets), versions(i.mustRun())); diff != "" {
 		t.Errorf("another run changes Secrets: -before, +after:\n%s", diff)
 	}
 	first := i.job()
@@ -235,7 +235,7 @@ func TestChartCertificates(t *testing.T) {
 		t.Errorf("Job %s has another template and the same name", second.GetName())
 	}
 	renamed := i.mustRun()
-	if diff := cmp.Diff(made["-ca"].Data, renamed["-ca"].Data); diff != "" {
+	if diff := cmp.Diff(secrets["-ca"].Data, renamed["-ca"].Data); diff != "" {
 		t.Errorf("the authority should stay when names change: -before, +after:\n%s", diff)
 	}
 	if cert := leafOf(t, renamed["-tls"].Data); cert.VerifyHostname(chartName+"."+chartNamespace+".svc.example.org") != nil {
@@ -250,19 +250,19 @@ func TestChartCertificates(t *testing.T) {
 // renewsOld replaces the certificates with ones that end in two months.
 func (i *installation) renewsOld() {
 	i.Helper()
-	then := time.Now().Add(-305 * 24 * time.Hour)
-	a, err := credentials.NewAuthority(chartName, then)
+	at := time.Now().Add(-305 * 24 * time.Hour)
+	a, err := credentials.NewAuthority(chartName, at)
 	if err != nil {
 		i.Fatal(err)
 	}
 	names := leafOf(i.T, i.secrets()["-tls"].Data).DNSNames
-	server, err := a.Server(names, then)
+	server, err := a.Server(names, at)
 	if err != nil {
 		i.Fatal(err)
 	}
 	pairs := map[string]credentials.Pair{"-ca": a.Pair, "-tls": server}
 	for _, suffix := range []string{"-client", "-envoy"} {
-		if pairs[suffix], err = a.Client(chartName+suffix, then); err != nil {
+		if pairs[suffix], err = a.Client(chartName+suffix, at); err != nil {
 			i.Fatal(err)
 		}
 	}
@@ -298,11 +298,11 @@ func (i *installation) refusesForeign() {
 	if err := i.kube.Update(i.Context(), theirs); err != nil {
 		i.Fatal(err)
 	}
-	before := versions(i.secrets())
+	previous := versions(i.secrets())
 	if err := i.run(); err == nil || !strings.Contains(err.Error(), theirs.GetName()) || strings.Contains(err.Error(), "theirs") {
 		i.Errorf("want an error that names Secret %s, got %v", theirs.GetName(), err)
 	}
-	if diff := cmp.Diff(before, versions(i.secrets())); diff != "" {
+	if diff := cmp.Diff(previous, versions(i.secrets())); diff != "" {
 		i.Errorf("the Job changes Secrets beside one of others: -before, +after:\n%s", diff)
 	}
 	theirs.SetLabels(labels)
@@ -328,7 +328,7 @@ func (i *installation) limitsRights() {
 		i.Fatal(err)
 	}
 	ours := i.secrets()["-ca"]
-	for what, err := range map[string]error{
+	for action, err := range map[string]error{
 		"reads another Secret":   job.Get(i.Context(), client.ObjectKeyFromObject(other), &corev1.Secret{}),
 		"changes another Secret": job.Update(i.Context(), other),
 		"lists Secrets":          job.List(i.Context(), &corev1.SecretList{}, client.InNamespace(chartNamespace)),
@@ -336,7 +336,7 @@ func (i *installation) limitsRights() {
 		"creates elsewhere":      job.Create(i.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}}),
 	} {
 		if !kerrors.IsForbidden(err) {
-			i.Errorf("the Job's ServiceAccount %s: %v", what, err)
+			i.Errorf("the Job's ServiceAccount %s: %v", action, err)
 		}
 	}
 }
@@ -370,7 +370,7 @@ func TestChartApply(t *testing.T) {
 func TestChartInstall(t *testing.T) {
 	i := newInstallation(t)
 	i.upgrade()
-	made := i.mustRun()
+	secrets := i.mustRun()
 	file := filepath.Join(t.TempDir(), "crds.yaml")
 	if err := os.WriteFile(file, []byte(certManagerCRDs), 0o600); err != nil {
 		t.Fatal(err)
@@ -394,7 +394,7 @@ func TestChartInstall(t *testing.T) {
 		t.Errorf("want four Certificates, got %d: %v", len(certificates.Items), err)
 	}
 	// cert-manager writes into the same Secrets, and keeps the authority's key.
-	if diff := cmp.Diff(versions(made), versions(i.secrets())); diff != "" {
+	if diff := cmp.Diff(versions(secrets), versions(i.secrets())); diff != "" {
 		t.Errorf("Helm changes Secrets: -before, +after:\n%s", diff)
 	}
 }
@@ -420,8 +420,8 @@ func verifies(t *testing.T, rendered string, secrets map[string]*corev1.Secret) 
 	// The servers verify clients.
 	for suffix, flag := range map[string]string{"-client": "--hooks-client-name=", "-envoy": "--eds-client-name="} {
 		data := secrets[suffix].Data
-		of := x509.VerifyOptions{DNSName: strings.TrimPrefix(arg(t, rendered, flag), flag), Roots: poolOf(t, data["ca.crt"]), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-		if _, err := leafOf(t, data).Verify(of); err != nil {
+		opts := x509.VerifyOptions{DNSName: strings.TrimPrefix(arg(t, rendered, flag), flag), Roots: poolOf(t, data["ca.crt"]), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+		if _, err := leafOf(t, data).Verify(opts); err != nil {
 			t.Errorf("the certificate of Secret %s is refused: %v", suffix, err)
 		}
 		if len(data["tls.crt"])+len(data["tls.key"]) > 1200 {

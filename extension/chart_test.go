@@ -130,8 +130,8 @@ func TestChartGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			values := append(slices.Clone(values), "crds.enabled=false")
 			got := render(t, values...)
-			if again := render(t, values...); again != got {
-				t.Errorf("the same values render differently: -first, +second:\n%s", cmp.Diff(got, again))
+			if second := render(t, values...); second != got {
+				t.Errorf("the same values render differently: -first, +second:\n%s", cmp.Diff(got, second))
 			}
 			file := filepath.Join("testdata", "chart", name+".yaml")
 			golden.Compare(t, file, []byte(got), nil)
@@ -181,11 +181,11 @@ func TestChartFlags(t *testing.T) {
 			for _, d := range objects[appsv1.Deployment](t, render(t, values...), "Deployment") {
 				c := d.Spec.Template.Spec.Containers[0]
 				// The values that kubelet puts in for the Service.
-				in := strings.NewReplacer(
+				replacer := strings.NewReplacer(
 					"$("+variable(d.GetName())+"_SERVICE_HOST)", "10.96.0.7", "$("+variable(d.GetName())+"_SERVICE_PORT)", "5006")
 				args := make([]string, len(c.Args))
 				for i, a := range c.Args {
-					args[i] = in.Replace(a)
+					args[i] = replacer.Replace(a)
 				}
 				cli := parseFlags(t, args)
 				if target, err := dialTarget(cli.EDSTarget); err != nil || !strings.Contains(target, ":") {
@@ -282,9 +282,9 @@ func allowed(t *testing.T, values ...string) map[string][]string {
 	for _, r := range objects[rbacv1.ClusterRole](t, render(t, values...), "ClusterRole")[chartName].Rules {
 		for _, g := range r.APIGroups {
 			for _, res := range r.Resources {
-				of := slices.Concat(out[res+"."+g], r.Verbs)
-				slices.Sort(of)
-				out[res+"."+g] = slices.Compact(of)
+				verbs := slices.Concat(out[res+"."+g], r.Verbs)
+				slices.Sort(verbs)
+				out[res+"."+g] = slices.Compact(verbs)
 			}
 		}
 	}

@@ -33,8 +33,8 @@ func newContact(ask func() (*apiversion.Info, error), log logging.Logger) *conta
 }
 
 func (c *contact) answered() {
-	now := time.Now()
-	c.last.Store(&now)
+	at := time.Now()
+	c.last.Store(&at)
 }
 
 // poll requests the version until ctx ends.

@@ -37,16 +37,16 @@ func newGateways(c *CLI, src *kubeSource, l *leader, store *index.Store, hooks f
 	}
 	o := gateways.Options{
 		Version: version.Version,
-		Only:    c.only(),
+		Gateway: c.only(),
 		Permitted: func(r ir.RouteKey, b ir.BackendRef) bool {
 			return store.Snapshot().Permitted(r, b)
 		},
 		Hooks: func(gateway string) *tailnetv1alpha1.ReportedHooks { return reportedHooks(hooks(gateway)) },
 		Log:   log,
 	}
-	if o.Only == nil {
-		o.Dedicated = func(of map[types.NamespacedName]bool) {
-			store.Serve(func(n types.NamespacedName) bool { return !of[n] })
+	if o.Gateway == nil {
+		o.Dedicated = func(dedicated map[types.NamespacedName]bool) {
+			store.Serve(func(n types.NamespacedName) bool { return !dedicated[n] })
 		}
 	}
 	out := gateways.NewController(src.informers, kube, o)

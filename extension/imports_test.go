@@ -28,9 +28,9 @@ func TestPurePackages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, of := range strings.Fields(string(out)) {
-				if slices.Contains(forbidden, of) {
-					t.Errorf("%s depends on %s", p, of)
+			for _, pkg := range strings.Fields(string(out)) {
+				if slices.Contains(forbidden, pkg) {
+					t.Errorf("%s depends on %s", p, pkg)
 				}
 			}
 		})

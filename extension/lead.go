@@ -43,11 +43,11 @@ type leader struct {
 }
 
 // leaseOf returns the Lease of the replicas that serve one Gateway, or all.
-func leaseOf(only *types.NamespacedName) string {
-	if only == nil {
+func leaseOf(gateway *types.NamespacedName) string {
+	if gateway == nil {
 		return leaseName
 	}
-	return names.ExtensionLease(only.Name)
+	return names.ExtensionLease(gateway.Name)
 }
 
 // newLeader returns a leader whose Lease is in a namespace.

@@ -114,12 +114,12 @@ func (c *CLI) Validate() error {
 		{"hooks", c.HooksAddress, c.HooksTLS, c.HooksClientCA, c.InsecureHooks},
 		{"eds", c.EDSAddress, c.EDSTLS, c.EDSClientCA, c.InsecureEDS},
 	} {
-		switch made := c.MakeCertificates != ""; {
-		case s.insecure && (made || s.clientCA != ""):
+		switch generated := c.MakeCertificates != ""; {
+		case s.insecure && (generated || s.clientCA != ""):
 			return errors.Errorf("--insecure-%s permits any client, and --%s-client-ca and --make-certificates do not: leave one out", s.name, s.name)
-		case s.clientCA != "" && s.tls == "" && !made:
+		case s.clientCA != "" && s.tls == "" && !generated:
 			return errors.Errorf("--%s-client-ca needs --%s-tls", s.name, s.name)
-		case !s.insecure && !made && s.clientCA == "" && !serve.Local(s.address):
+		case !s.insecure && !generated && s.clientCA == "" && !serve.Local(s.address):
 			return errors.Errorf("any client that reaches %s could call the server: set --%s-tls and --%s-client-ca, or --make-certificates, or --insecure-%s", s.address, s.name, s.name, s.name)
 		}
 	}

@@ -56,11 +56,11 @@ type requestLog struct {
 // record returns the path of a kubeconfig with which requests are recorded.
 func (l *requestLog) record(t *testing.T, cfg *rest.Config) string {
 	t.Helper()
-	to, err := url.Parse(cfg.Host)
+	target, err := url.Parse(cfg.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	forward := httputil.NewSingleHostReverseProxy(to)
+	forward := httputil.NewSingleHostReverseProxy(target)
 	if forward.Transport, err = rest.TransportFor(cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -35,9 +35,9 @@ type prober struct {
 // newProber returns a prober, which writes no reports without a leader.
 func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log logging.Logger) (*prober, error) {
 	p := &prober{store: store, log: log}
-	p.Prober = health.NewProber(store, health.Options{Log: log, Checker: health.NetChecker{Loopback: c.dialPolicy().Loopback}, Transition: func(of []ir.TargetKey) {
+	p.Prober = health.NewProber(store, health.Options{Log: log, Checker: health.NetChecker{Loopback: c.dialPolicy().Loopback}, Transition: func(keys []ir.TargetKey) {
 		if p.writer != nil {
-			p.writer.Changed(of)
+			p.writer.Changed(keys)
 		}
 	}})
 	if !c.Probe || l == nil {

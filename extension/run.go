@@ -54,16 +54,16 @@ type listeners struct {
 
 func listen(ctx context.Context, c *CLI) (*listeners, error) {
 	l := &listeners{}
-	for _, of := range []struct {
-		to      *net.Listener
-		address string
+	for _, socket := range []struct {
+		listener *net.Listener
+		address  string
 	}{
 		{&l.observe, c.ObserveAddress},
 		{&l.hooks, c.HooksAddress},
 		{&l.eds, c.EDSAddress},
 	} {
 		var err error
-		if *of.to, err = serve.Listen(ctx, of.address); err != nil {
+		if *socket.listener, err = serve.Listen(ctx, socket.address); err != nil {
 			return nil, err
 		}
 	}
@@ -94,32 +94,32 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		return err
 	}
 	endpoints := eds.NewServer(store.Snapshot, eds.Options{Log: log, Tracer: traces.Tracer()})
-	one, kube, err := leaderOf(c, src)
+	lead, kube, err := leaderOf(c, src)
 	if err != nil {
 		return err
 	}
-	prober, err := newProber(c, kube, one, store, log)
+	prober, err := newProber(c, kube, lead, store, log)
 	if err != nil {
 		return err
 	}
 	var obs *observe.Observer
 	collectors := []prometheus.Collector{endpoints.Metrics(), prober.Metrics(), store.Metrics()}
 	var shared *gateways.Controller
-	if one != nil && c.Gateways {
-		shared, err = newGateways(c, kube, one, store, func(gateway string) observe.Hooks { return obs.Hooks(gateway) }, log)
+	if lead != nil && c.Gateways {
+		shared, err = newGateways(c, kube, lead, store, func(gateway string) observe.Hooks { return obs.Hooks(gateway) }, log)
 		if err != nil {
 			return err
 		}
 		collectors = append(collectors, shared.Metrics())
 	}
-	if one != nil {
+	if lead != nil {
 		o := policies.Options{
-			Only: c.only(),
+			Gateway: c.only(),
 			// A Gateway's dedicated extension may not search a tailnet.
 			Discover: c.Discoveries && c.only() == nil,
 			Log:      log,
 		}
-		one.duties = append(one.duties,
+		lead.duties = append(lead.duties,
 			policies.NewWriter(store, kube.informers, kube.client, o).Run,
 			policies.NewTLSWriter(store, kube.informers, kube.client, o).Run)
 	}
@@ -166,37 +166,37 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	// initLeaderElector). Here a replica without the Lease continues to serve.
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	below, base := errgroup.WithContext(base)
-	below.Go(func() error { return observe.Run(base, l.observe, withHealth(obs.Handler(c.Pprof), prober)) })
-	below.Go(func() error { return src.Start(base) })
-	below.Go(func() error { return follow(base, store, endpoints) })
-	below.Go(func() error {
+	dependencies, base := errgroup.WithContext(base)
+	dependencies.Go(func() error { return observe.Run(base, l.observe, withHealth(obs.Handler(c.Pprof), prober)) })
+	dependencies.Go(func() error { return src.Start(base) })
+	dependencies.Go(func() error { return follow(base, store, endpoints) })
+	dependencies.Go(func() error {
 		return dns.Run(base, store, dns.Local(log), resolver.Options{Lookups: limits.LookupSlots, Log: log})
 	})
-	below.Go(func() error { return certs.run(base, src.Again) })
+	dependencies.Go(func() error { return certs.run(base, src.Again) })
 	if c.Probe {
-		below.Go(func() error { return prober.run(base, src.Synced()) })
+		dependencies.Go(func() error { return prober.run(base, src.Synced()) })
 	}
-	if one != nil && len(one.duties) > 0 {
-		below.Go(func() error { return one.run(base, src.Synced()) })
+	if lead != nil && len(lead.duties) > 0 {
+		dependencies.Go(func() error { return lead.run(base, src.Synced()) })
 	}
 	if shared != nil {
-		below.Go(func() error { return shared.Watch(base) })
-		below.Go(func() error { return shared.CountHooks(base) })
+		dependencies.Go(func() error { return shared.Watch(base) })
+		dependencies.Go(func() error { return shared.CountHooks(base) })
 	}
-	below.Go(func() error { return traces.Run(base) })
+	dependencies.Go(func() error { return traces.Run(base) })
 
-	above, ctx := errgroup.WithContext(ctx)
-	above.Go(func() error {
+	servers, ctx := errgroup.WithContext(ctx)
+	servers.Go(func() error {
 		select {
 		case <-base.Done():
-			// A part below has failed, and returns its error.
+			// A dependency has failed, and returns its error.
 			return base.Err()
 		case <-ctx.Done():
 			return nil
 		}
 	})
-	above.Go(func() error {
+	servers.Go(func() error {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -204,16 +204,16 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		}
 		obs.Serving()
 		log.Info("Serving")
-		above.Go(func() error { return hooksServer.Run(ctx, l.hooks, c.Drain) })
-		above.Go(func() error { return edsServer.Run(ctx, l.eds, c.Drain) })
+		servers.Go(func() error { return hooksServer.Run(ctx, l.hooks, c.Drain) })
+		servers.Go(func() error { return edsServer.Run(ctx, l.eds, c.Drain) })
 		<-ctx.Done()
 		obs.Stopping()
 		log.Info("Stopping")
 		return nil
 	})
-	failed := above.Wait()
+	failed := servers.Wait()
 	cancel()
-	if err := below.Wait(); err != nil {
+	if err := dependencies.Wait(); err != nil {
 		return err
 	}
 	src.Farewell(log)
@@ -260,7 +260,7 @@ func each(ctx context.Context, changes *index.Subscription, fn func()) error {
 // outcomes returns the counts of a translation by the labels of metrics.
 func outcomes(s hooks.Summary, stale int) map[string]int {
 	out := map[string]int{"shared": s.Shared, "own": s.Own, "dropped": s.Dropped, "rules": s.Rules, "split": s.Split, "enforced": s.Enforced, "stale": stale}
-	for reason, n := range s.Left {
+	for reason, n := range s.Skipped {
 		out["left-"+string(reason)] += n
 	}
 	return out

@@ -64,9 +64,9 @@ type source interface {
 }
 
 func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
-	only := c.only()
-	if only != nil {
-		store.Serve(func(n types.NamespacedName) bool { return n == *only })
+	gateway := c.only()
+	if gateway != nil {
+		store.Serve(func(n types.NamespacedName) bool { return n == *gateway })
 	}
 	if n := namespacedName(c.EnvoyGatewayConfig); n != nil {
 		store.EnvoyGatewayConfig(*n)
@@ -79,8 +79,8 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		return nil, err
 	}
 	var namespaces []string
-	if only != nil {
-		namespaces = append(namespaces, only.Namespace)
+	if gateway != nil {
+		namespaces = append(namespaces, gateway.Namespace)
 	}
 	mapper, err := newMapper(cfg)
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *kubeSource) Translated(t hooks.Translation) int {
 	s.events.Translated(t.Gateway, t.LeftRules)
 	stale := 0
 	for _, a := range t.Answers {
-		if s.resync.RecordAnswer(a.Gateway, a.Asked, a.Given) {
+		if s.resync.RecordAnswer(a.Gateway, a.Revision, a.Digest) {
 			stale++
 		}
 	}
@@ -326,16 +326,16 @@ type heldID struct {
 	types.NamespacedName
 }
 
-func (f *folder) apply(changed, gone []client.Object) {
+func (f *folder) apply(changed, removed []client.Object) {
 	var changes []index.Change
 	for _, o := range changed {
 		if !f.hold(o, true) {
 			changes = append(changes, index.Change{Object: o})
 		}
 	}
-	for _, o := range gone {
+	for _, o := range removed {
 		if !f.hold(o, false) {
-			changes = append(changes, index.Change{Object: o, Gone: true})
+			changes = append(changes, index.Change{Object: o, Deleted: true})
 		}
 	}
 	if err := f.store.Apply(changes...); err != nil {

@@ -117,8 +117,8 @@ func nothingLeft(t *testing.T, r *simtest.Running, out string) {
 		t.Fatalf("cannot open the ledger: %v", err)
 	}
 	defer l.close()
-	if left := l.left(); len(left) > 0 {
-		t.Errorf("the ledger names what is left: %v", left)
+	if remaining := l.left(); len(remaining) > 0 {
+		t.Errorf("the ledger names what is left: %v", remaining)
 	}
 	if all := made(t, r); len(all) > 0 {
 		t.Errorf("the tailnet has what is left: %v", all)
@@ -248,13 +248,13 @@ func TestCredentials(t *testing.T) {
 				k, v, _ := strings.Cut(e, "=")
 				t.Setenv(k, v)
 			}
-			out, said := t.TempDir(), &bytes.Buffer{}
-			code := command(t.Context(), flags(r, out, "--write", "--only=credential|lists|services/(create|product)"), said, said)
-			t.Logf("%s", said)
+			out, output := t.TempDir(), &bytes.Buffer{}
+			code := command(t.Context(), flags(r, out, "--write", "--only=credential|lists|services/(create|product)"), output, output)
+			t.Logf("%s", output)
 			if want := map[bool]int{true: exitFail, false: exitPass}[name == "Wrong"]; code != want {
 				t.Errorf("exit code %d, want %d", code, want)
 			}
-			if strings.Contains(said.String(), "notasecret") || strings.Contains(said.String(), jwt) {
+			if strings.Contains(output.String(), "notasecret") || strings.Contains(output.String(), jwt) {
 				t.Error("a credential was printed")
 			}
 			noSecrets(t, out)
@@ -311,7 +311,7 @@ func TestKilled(t *testing.T) {
 	if _, err := r.Join(tailnetsim.Puppet{Hostname: "somebody-elses", Tags: []string{"tag:k8s"}}); err != nil {
 		t.Fatalf("cannot join: %v", err)
 	}
-	if code, said := accept(t, flags(r, out, "--write")); code != exitUsage || !strings.Contains(said, "--cleanup") {
+	if code, output := accept(t, flags(r, out, "--write")); code != exitUsage || !strings.Contains(output, "--cleanup") {
 		t.Errorf("a run over an unfinished ledger: exit code %d", code)
 	}
 	if code, _ := accept(t, flags(r, out, "--cleanup")); code != exitPass {
@@ -350,8 +350,8 @@ func TestStopped(t *testing.T) {
 // ID, and removes it all the same.
 func TestLostReplies(t *testing.T) {
 	for name, f := range map[string]struct {
-		fault tailnetsim.Fault
-		only  string
+		fault   tailnetsim.Fault
+		pattern string
 	}{
 		"Service":  {tailnetsim.Fault{Method: "PUT", Path: "/vip-services/"}, "services/create"},
 		"Key":      {tailnetsim.Fault{Method: "POST", Path: "/keys$"}, "hosts/join"},
@@ -366,7 +366,7 @@ func TestLostReplies(t *testing.T) {
 				t.Fatalf("cannot set a fault: %v", err)
 			}
 			out := t.TempDir()
-			if code, _ := accept(t, flags(r, out, "--write", "--policy", "--only="+f.only)); code != exitFail {
+			if code, _ := accept(t, flags(r, out, "--write", "--policy", "--only="+f.pattern)); code != exitFail {
 				t.Errorf("exit code %d, want a failed row", code)
 			}
 			nothingLeft(t, r, out)
@@ -378,8 +378,8 @@ func TestLostReplies(t *testing.T) {
 func TestPrefixIsTaken(t *testing.T) {
 	r := simtest.StartAPI(t)
 	putService(t, r, "svc:tsgw-acc-other-web")
-	code, said := accept(t, flags(r, t.TempDir(), "--write", "--prefix=tsgw-acc-other"))
-	if code != exitUsage || !strings.Contains(said, "taken, by service svc:tsgw-acc-other-web") {
+	code, output := accept(t, flags(r, t.TempDir(), "--write", "--prefix=tsgw-acc-other"))
+	if code != exitUsage || !strings.Contains(output, "taken, by service svc:tsgw-acc-other-web") {
 		t.Errorf("a prefix that is taken: exit code %d", code)
 	}
 }
@@ -413,7 +413,7 @@ func TestRefusals(t *testing.T) {
 
 // TestCompare compares runs of two tailnets, one of which is another kind.
 func TestCompare(t *testing.T) {
-	const only = "--only=credential|lists|services/(create|delete)"
+	const selection = "--only=credential|lists|services/(create|delete)"
 	dirs := make([]string, 3)
 	for i := range dirs {
 		r := simtest.StartAPI(t)
@@ -423,14 +423,14 @@ func TestCompare(t *testing.T) {
 			}
 		}
 		dirs[i] = t.TempDir()
-		if code, _ := accept(t, flags(r, dirs[i], "--write", only)); code != exitPass {
+		if code, _ := accept(t, flags(r, dirs[i], "--write", selection)); code != exitPass {
 			t.Fatalf("exit code %d", code)
 		}
 	}
-	if code, said := accept(t, []string{"compare", dirs[0], dirs[1]}); code != exitPass || !strings.HasPrefix(said, "0 differences") {
-		t.Errorf("two runs of the same kind differ: exit code %d, %s", code, said)
+	if code, output := accept(t, []string{"compare", dirs[0], dirs[1]}); code != exitPass || !strings.HasPrefix(output, "0 differences") {
+		t.Errorf("two runs of the same kind differ: exit code %d, %s", code, output)
 	}
-	code, said := accept(t, []string{"compare", dirs[0], dirs[2]})
+	code, output := accept(t, []string{"compare", dirs[0], dirs[2]})
 	if code != exitPass {
 		t.Errorf("exit code %d", code)
 	}
@@ -440,8 +440,8 @@ func TestCompare(t *testing.T) {
 		"+ GET /api/v2/tailnet/*/webhooks 403: no such reply in the first",
 		"- GET /api/v2/tailnet/*/webhooks 200: no such reply in the second",
 	} {
-		if !strings.Contains(said, want) {
-			t.Errorf("want %q in:\n%s", want, said)
+		if !strings.Contains(output, want) {
+			t.Errorf("want %q in:\n%s", want, output)
 		}
 	}
 }

@@ -23,10 +23,10 @@ type cleaner struct {
 
 // named removes objects of the ledger, those of one kind after another. One that
 // cannot be removed does not keep the others.
-func (c *cleaner) named(ctx context.Context, left []entry) error {
+func (c *cleaner) named(ctx context.Context, remaining []entry) error {
 	var errs []error
 	for _, k := range append([]kind{{name: kindCluster, remove: c.removeInCluster}}, kinds()...) {
-		for _, e := range left {
+		for _, e := range remaining {
 			if e.Kind != k.name {
 				continue
 			}

@@ -21,8 +21,8 @@ func TestQuickstartIsRenamed(t *testing.T) {
 	var got []string
 	for _, u := range objects {
 		got = append(got, clusterName(u))
-		again, err := objectOf(clusterName(u))
-		if err != nil || clusterName(again) != clusterName(u) {
+		parsed, err := objectOf(clusterName(u))
+		if err != nil || clusterName(parsed) != clusterName(u) {
 			t.Errorf("the ledger's name does not lead back to %s: %v", clusterName(u), err)
 		}
 		if b, err := u.MarshalJSON(); err != nil || strings.Contains(string(b), `"quickstart"`) || strings.Contains(string(b), "tag:k8s") {

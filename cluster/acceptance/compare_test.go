@@ -88,7 +88,7 @@ func TestCompareRuns(t *testing.T) {
 }
 
 func TestKindOfPath(t *testing.T) {
-	for in, want := range map[string]string{
+	for path, want := range map[string]string{
 		"/api/v2/tailnet/-/vip-services/svc:web":                   "/api/v2/tailnet/*/vip-services/*",
 		"/api/v2/tailnet/-/services/svc:web/device/n1/approved":    "/api/v2/tailnet/*/services/*/device/*/approved",
 		"/api/v2/device/n1/attributes/custom:a":                    "/api/v2/device/*/attributes/*",
@@ -104,8 +104,8 @@ func TestKindOfPath(t *testing.T) {
 		"/api/v2/tailnet/example.com/settings":                     "/api/v2/tailnet/*/settings",
 		"/api/v2/tailnet/-/services/svc:tsgw-acc-x-create/devices": "/api/v2/tailnet/*/services/*/devices",
 	} {
-		if diff := cmp.Diff(want, kindOfPath(in)); diff != "" {
-			t.Errorf("%s: -want, +got:\n%s", in, diff)
+		if diff := cmp.Diff(want, kindOfPath(path)); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", path, diff)
 		}
 	}
 }

@@ -113,9 +113,9 @@ func (t *turn) startProxy(ctx context.Context, suffix string, o proxyOptions) (*
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		return nil, errors.Wrap(err, "cannot make a folder")
 	}
-	no, control := opt.NewBool(false), cmp.Or(o.control, t.run.opts.ControlURL)
+	disabled, control := opt.NewBool(false), cmp.Or(o.control, t.run.opts.ControlURL)
 	cfg := ipn.ConfigVAlpha{
-		Version: "alpha0", Locked: no, AcceptDNS: no, AcceptRoutes: opt.NewBool(o.acceptRoutes), Hostname: &p.hostname, AuthKey: &key.secret, ServerURL: &control,
+		Version: "alpha0", Locked: disabled, AcceptDNS: disabled, AcceptRoutes: opt.NewBool(o.acceptRoutes), Hostname: &p.hostname, AuthKey: &key.secret, ServerURL: &control,
 	}
 	if p.base, err = json.Marshal(cfg); err != nil { //nolint:gosec // The key is what the file is for; its mode is 0600.
 		return nil, errors.Wrap(err, "cannot encode tailscaled's config")
@@ -262,7 +262,7 @@ func (p *proxy) stop() (time.Duration, error) {
 // unlink removes containerboot's link to its socket, if it is this one's, and the
 // folder that it made for it.
 func (p *proxy) unlink() {
-	if to, err := os.Readlink(usualSocket); err == nil && to == p.socket {
+	if target, err := os.Readlink(usualSocket); err == nil && target == p.socket {
 		_ = os.Remove(usualSocket) // It leads nowhere.
 	}
 	if p.linkDir {

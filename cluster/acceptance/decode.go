@@ -22,14 +22,14 @@ const (
 
 // A finding is a field of a reply that is not as the product's types have it.
 type finding struct {
-	what string
-	path string
+	problem string
+	path    string
 	// detail says how it is.
 	detail string
 }
 
 func (f finding) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s field %s %s", f.what, f.path, f.detail))
+	return strings.TrimSpace(fmt.Sprintf("%s field %s %s", f.problem, f.path, f.detail))
 }
 
 // compareType compares decoded JSON with the type that the product decodes it into,
@@ -43,7 +43,7 @@ func compareType(v any, typ reflect.Type, needed ...string) []finding {
 			c.add(fieldMissing, path, "")
 		}
 	}
-	return slices.SortedFunc(mapKeys(c.seen), func(a, b finding) int { return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.path, b.path)) })
+	return slices.SortedFunc(mapKeys(c.seen), func(a, b finding) int { return cmp.Or(cmp.Compare(a.problem, b.problem), cmp.Compare(a.path, b.path)) })
 }
 
 func mapKeys[K comparable, V any](m map[K]V) func(func(K) bool) {
@@ -58,8 +58,8 @@ func mapKeys[K comparable, V any](m map[K]V) func(func(K) bool) {
 
 type typeComparison struct{ seen map[finding]bool }
 
-func (c *typeComparison) add(what, path, detail string) {
-	c.seen[finding{what, cmp.Or(path, "(root)"), detail}] = true
+func (c *typeComparison) add(problem, path, detail string) {
+	c.seen[finding{problem, cmp.Or(path, "(root)"), detail}] = true
 }
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
@@ -85,8 +85,8 @@ func (c *typeComparison) value(path string, v any, typ reflect.Type) {
 	case reflect.Bool:
 		_, ok = v.(bool)
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n, is := v.(float64)
-		ok = is && n == math.Trunc(n)
+		n, numeric := v.(float64)
+		ok = numeric && n == math.Trunc(n)
 	case reflect.Float32, reflect.Float64:
 		_, ok = v.(float64)
 	case reflect.Slice, reflect.Array:

@@ -20,11 +20,11 @@ func TestCompareType(t *testing.T) {
 	type outer struct {
 		inner
 
-		Name  string            `json:"name"`
-		On    *bool             `json:"on"`
-		Tags  []string          `json:"tags"`
-		Notes map[string]string `json:"notes"`
-		Any   any               `json:"any"`
+		Name    string            `json:"name"`
+		Enabled *bool             `json:"on"`
+		Tags    []string          `json:"tags"`
+		Notes   map[string]string `json:"notes"`
+		Any     any               `json:"any"`
 	}
 	type reply struct {
 		Things []outer `json:"things"`
@@ -89,13 +89,13 @@ func TestLimit(t *testing.T) {
 		"One":     {reason: "Or one.", bound: 1024, truth: 1, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := 0
-			got, err := limit(tc.bound, func(n int) (bool, error) { asked++; return n <= tc.truth, nil })
+			calls := 0
+			got, err := limit(tc.bound, func(n int) (bool, error) { calls++; return n <= tc.truth, nil })
 			if err != nil || got != tc.want {
 				t.Errorf("%s want %d, got %d, %v", tc.reason, tc.want, got, err)
 			}
-			if asked > 25 {
-				t.Errorf("%d questions are too many", asked)
+			if calls > 25 {
+				t.Errorf("%d questions are too many", calls)
 			}
 		})
 	}

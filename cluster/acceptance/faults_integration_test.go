@@ -50,26 +50,26 @@ func namesIn(r *simtest.Running) []string {
 // so, and only after the list was seen.
 func TestCleanupByName(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		args   []string
-		code   int
-		says   string
-		left   []string
+		reason    string
+		args      []string
+		code      int
+		says      string
+		remaining []string
 	}{
 		"Foreign": {
 			reason: "A prefix that no run has may be anybody's.",
 			args:   []string{"--cleanup", "--prefix=production", "--yes"}, code: exitUsage, says: "tsgw-acc-",
-			left: []string{"production-host", "svc:production-web", "svc:tsgw-acc-mine-web", "tsgw-acc-mine-host", "tsgw-acc-minefield"},
+			remaining: []string{"production-host", "svc:production-web", "svc:tsgw-acc-mine-web", "tsgw-acc-mine-host", "tsgw-acc-minefield"},
 		},
 		"Asked": {
 			reason: "Objects that a removal would include are listed, and stay.",
 			args:   []string{"--cleanup", "--prefix=tsgw-acc-mine"}, code: exitUsage, says: "svc:tsgw-acc-mine-web",
-			left: []string{"production-host", "svc:production-web", "svc:tsgw-acc-mine-web", "tsgw-acc-mine-host", "tsgw-acc-minefield"},
+			remaining: []string{"production-host", "svc:production-web", "svc:tsgw-acc-mine-web", "tsgw-acc-mine-host", "tsgw-acc-minefield"},
 		},
 		"Confirmed": {
 			reason: "With --yes it is removed, and nothing else.",
 			args:   []string{"--cleanup", "--prefix=tsgw-acc-mine", "--yes"}, code: exitPass, says: "svc:tsgw-acc-mine-web",
-			left: []string{"production-host", "svc:production-web", "tsgw-acc-minefield"},
+			remaining: []string{"production-host", "svc:production-web", "tsgw-acc-minefield"},
 		},
 	}
 	for name, tc := range cases {
@@ -82,12 +82,12 @@ func TestCleanupByName(t *testing.T) {
 					t.Fatalf("cannot join: %v", err)
 				}
 			}
-			code, said := accept(t, flags(r, t.TempDir(), tc.args...))
-			if code != tc.code || !strings.Contains(said, tc.says) {
+			code, output := accept(t, flags(r, t.TempDir(), tc.args...))
+			if code != tc.code || !strings.Contains(output, tc.says) {
 				t.Errorf("%s exit code %d, want %d and %q", tc.reason, code, tc.code, tc.says)
 			}
-			if got := namesIn(r); !slices.Equal(got, tc.left) {
-				t.Errorf("%s left %v, want %v", tc.reason, got, tc.left)
+			if got := namesIn(r); !slices.Equal(got, tc.remaining) {
+				t.Errorf("%s left %v, want %v", tc.reason, got, tc.remaining)
 			}
 		})
 	}
@@ -112,8 +112,8 @@ func TestRunLeavesOthers(t *testing.T) {
 	t.Cleanup(front.Close)
 	args := flags(r, t.TempDir(), "--write", "--prefix=tsgw-acc-same", "--only=services/create")
 	args[0] = "--api-url=" + front.URL
-	code, said := accept(t, args)
-	if code != exitFail || !strings.Contains(said, "svc:tsgw-acc-same-other") {
+	code, output := accept(t, args)
+	if code != exitFail || !strings.Contains(output, "svc:tsgw-acc-same-other") {
 		t.Errorf("exit code %d, want the object to be named as one that is left", code)
 	}
 	if got := namesIn(r); !slices.Equal(got, []string{"svc:tsgw-acc-same-other"}) {
@@ -168,8 +168,8 @@ func TestCleanupOtherTailnet(t *testing.T) {
 			if code, _ := accept(t, flags(r, out, "--cleanup")); code != tc.code {
 				t.Errorf("%s exit code %d, want %d", tc.reason, code, tc.code)
 			}
-			if left := len(r.State().Services) == 1; left != (tc.code != exitPass) {
-				t.Errorf("%s the service is left: %v", tc.reason, left)
+			if remaining := len(r.State().Services) == 1; remaining != (tc.code != exitPass) {
+				t.Errorf("%s the service is left: %v", tc.reason, remaining)
 			}
 		})
 	}
@@ -186,11 +186,11 @@ func TestPolicyWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatalf("cannot get the policy file: %v", err)
 	}
-	with, err := withGrant(string(p.body), "group:ops@example.com")
+	changed, err := withGrant(string(p.body), "group:ops@example.com")
 	if err != nil {
 		t.Fatalf("cannot change the policy file: %v", err)
 	}
-	if a, err := setPolicy(t.Context(), s, with, p.header.Get("ETag")); err != nil || !a.ok() {
+	if a, err := setPolicy(t.Context(), s, changed, p.header.Get("ETag")); err != nil || !a.ok() {
 		t.Fatalf("cannot write the policy file: %v %s", err, a.message())
 	}
 	out := t.TempDir()
@@ -220,9 +220,9 @@ func TestFreshClient(t *testing.T) {
 			}
 			t.Setenv("TS_CLIENT_ID", str(a.object(), "id"))
 			t.Setenv("TS_CLIENT_SECRET", str(a.object(), "key"))
-			out, said := t.TempDir(), &bytes.Buffer{}
-			code := command(t.Context(), flags(r, out, "--write", "--only=credential|lists/devices|services/create"), said, said)
-			t.Logf("%s", said)
+			out, output := t.TempDir(), &bytes.Buffer{}
+			code := command(t.Context(), flags(r, out, "--write", "--only=credential|lists/devices|services/create"), output, output)
+			t.Logf("%s", output)
 			if code != exitPass {
 				t.Errorf("exit code %d: the client works a moment later", code)
 			}
@@ -248,17 +248,17 @@ func TestSplitDNSRemoval(t *testing.T) {
 					if err != nil {
 						t.Errorf("cannot read: %v", err)
 					}
-					var in map[string][]string
-					if err := json.Unmarshal(b, &in); err != nil {
+					var domains map[string][]string
+					if err := json.Unmarshal(b, &domains); err != nil {
 						t.Errorf("cannot decode: %v", err)
 					}
-					for d, ns := range in {
+					for d, ns := range domains {
 						ignored := ns == nil && !way.null || ns != nil && len(ns) == 0 && !way.empty
 						if ignored {
-							delete(in, d)
+							delete(domains, d)
 						}
 					}
-					b = mustJSON(in)
+					b = mustJSON(domains)
 					req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
 				}
 				forward.ServeHTTP(w, req)

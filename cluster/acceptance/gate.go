@@ -60,7 +60,7 @@ func newGate(ctx context.Context, control string) (*gate, error) {
 
 // control is the URL by which a program reaches the server whose URL is control, and env what
 // its environment needs for that.
-func (g *gate) control(control string) (through string, env []string) {
+func (g *gate) control(control string) (endpoint string, env []string) {
 	if g.target != "" {
 		return "http://" + g.ln.Addr().String(), nil
 	}
@@ -128,14 +128,14 @@ func (g *gate) pass(ctx context.Context, c net.Conn) {
 		return
 	}
 	defer g.leave(c)
-	in, target := io.Reader(c), g.target
+	source, target := io.Reader(c), g.target
 	if target == "" {
 		r := bufio.NewReader(c)
 		req, err := http.ReadRequest(r)
 		if err != nil || req.Method != http.MethodConnect {
 			return
 		}
-		in, target = r, req.Host
+		source, target = r, req.Host
 	}
 	out, err := (&net.Dialer{}).DialContext(ctx, "tcp", target)
 	if err != nil || !g.enter(out) {
@@ -151,7 +151,7 @@ func (g *gate) pass(ctx context.Context, c net.Conn) {
 	for _, way := range []struct {
 		to   io.Writer
 		from io.Reader
-	}{{out, in}, {c, out}} {
+	}{{out, source}, {c, out}} {
 		go func() {
 			_, _ = io.Copy(way.to, way.from) // Until either side ends it.
 			done <- struct{}{}

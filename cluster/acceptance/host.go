@@ -120,20 +120,20 @@ func (h *host) answer(ctx context.Context, c net.Conn, version int) {
 		h.mu.Unlock()
 		_ = c.Close() // Nothing more can be said to the client.
 	}()
-	in := bufio.NewReader(c)
+	reader := bufio.NewReader(c)
 	line := h.node.hostname
 	if version > 0 {
-		line += " " + h.who(ctx, in, version)
+		line += " " + h.who(ctx, reader, version)
 	}
 	if _, err := io.WriteString(c, line+"\n"); err != nil {
 		return
 	}
-	_, _ = io.Copy(c, in) // Until either side ends it.
+	_, _ = io.Copy(c, reader) // Until either side ends it.
 }
 
 // who reads a PROXY protocol header, and says who it names.
-func (h *host) who(ctx context.Context, in *bufio.Reader, version int) string {
-	header, err := proxyproto.Read(in)
+func (h *host) who(ctx context.Context, reader *bufio.Reader, version int) string {
+	header, err := proxyproto.Read(reader)
 	if err != nil {
 		return "no-header"
 	}
@@ -164,27 +164,27 @@ func (h *host) close() {
 
 // ask connects, reads the line that a host begins with, and returns it in words, with
 // the connection.
-func (n *node) ask(ctx context.Context, to netip.AddrPort) ([]string, net.Conn, *bufio.Reader, error) {
-	c, err := n.dial(ctx, to)
+func (n *node) ask(ctx context.Context, addr netip.AddrPort) ([]string, net.Conn, *bufio.Reader, error) {
+	c, err := n.dial(ctx, addr)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	in := bufio.NewReader(c)
+	reader := bufio.NewReader(c)
 	err = c.SetReadDeadline(time.Now().Add(dialTimeout))
 	var line string
 	if err == nil {
-		line, err = in.ReadString('\n')
+		line, err = reader.ReadString('\n')
 	}
 	if err != nil {
 		_ = c.Close() // The first error says why.
-		return nil, nil, nil, errors.Wrapf(err, "no answer of %s", to)
+		return nil, nil, nil, errors.Wrapf(err, "no answer of %s", addr)
 	}
-	return strings.Fields(line), c, in, nil
+	return strings.Fields(line), c, reader, nil
 }
 
 // answers asks and hangs up.
-func (n *node) answers(ctx context.Context, to netip.AddrPort) ([]string, error) {
-	words, c, _, err := n.ask(ctx, to)
+func (n *node) answers(ctx context.Context, addr netip.AddrPort) ([]string, error) {
+	words, c, _, err := n.ask(ctx, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -200,22 +200,22 @@ func (l *ledger) close() error { return errors.Wrap(l.file.Close(), "cannot clos
 
 // leftIn returns the objects of entries that are not gone, the newest first.
 func leftIn(entries []entry) []entry {
-	left := map[int]entry{}
+	remaining := map[int]entry{}
 	for _, e := range entries {
 		switch e.Op {
 		case opIntend:
-			left[e.Seq] = e
+			remaining[e.Seq] = e
 		case opMade:
-			if made, ok := left[e.Seq]; ok {
-				made.ID = e.ID
-				left[e.Seq] = made
+			if intended, ok := remaining[e.Seq]; ok {
+				intended.ID = e.ID
+				remaining[e.Seq] = intended
 			}
 		case opGone:
-			delete(left, e.Seq)
+			delete(remaining, e.Seq)
 		}
 	}
-	out := make([]entry, 0, len(left))
-	for _, e := range left {
+	out := make([]entry, 0, len(remaining))
+	for _, e := range remaining {
 		out = append(out, e)
 	}
 	slices.SortFunc(out, func(a, b entry) int { return b.Seq - a.Seq })

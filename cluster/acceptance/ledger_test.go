@@ -66,17 +66,17 @@ func TestLedgerSurvives(t *testing.T) {
 	}
 
 	// Another process goes on with it.
-	again, err := openLedger(dir)
+	reopened, err := openLedger(dir)
 	if err != nil {
 		t.Fatalf("cannot open again: %v", err)
 	}
-	defer again.close()
-	seq, err := again.intend("section/row", kindKey, "four", "")
+	defer reopened.close()
+	seq, err := reopened.intend("section/row", kindKey, "four", "")
 	if err != nil || seq != 4 {
 		t.Errorf("numbers go on: got %d, %v", seq, err)
 	}
-	if again.lastRun().Name != "tsgw-acc-abc" {
-		t.Errorf("the prefix is known: got %q", again.lastRun().Name)
+	if reopened.lastRun().Name != "tsgw-acc-abc" {
+		t.Errorf("the prefix is known: got %q", reopened.lastRun().Name)
 	}
 	third, err := openLedger(dir)
 	if err != nil {
@@ -142,11 +142,11 @@ func TestPolicyMark(t *testing.T) {
 	mark := policyMark("tsgw-acc-abc")
 	for name, text := range map[string]string{"Newline": "{\n\t// a\n}\n", "Empty": "", "Windows": "{\r\n}\r\n"} {
 		t.Run(name, func(t *testing.T) {
-			with := withMark(text, mark)
-			if with == text {
+			marked := withMark(text, mark)
+			if marked == text {
 				t.Fatal("the mark is not there")
 			}
-			if diff := cmp.Diff(text, withoutMark(with, mark)); diff != "" {
+			if diff := cmp.Diff(text, withoutMark(marked, mark)); diff != "" {
 				t.Errorf("the text is as it was: -want, +got:\n%s", diff)
 			}
 		})

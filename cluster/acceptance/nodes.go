@@ -60,10 +60,10 @@ type node struct {
 
 // nodes are those of a run that rows share.
 type nodes struct {
-	all    []*node
-	client *node
-	hosts  []*node
-	made   int
+	all     []*node
+	client  *node
+	hosts   []*node
+	created int
 
 	// failed is why a node could not join. Others would wait as long for nothing.
 	failed error
@@ -186,8 +186,8 @@ func (t *turn) twoHosts(ctx context.Context) ([]*node, error) {
 	ns := &t.run.nodes
 	ns.hosts = slices.DeleteFunc(ns.hosts, func(n *node) bool { return n.dead })
 	for len(ns.hosts) < 2 {
-		ns.made++
-		n, err := t.join(ctx, "host-"+string(mustJSON(ns.made)), false)
+		ns.created++
+		n, err := t.join(ctx, "host-"+string(mustJSON(ns.created)), false)
 		if err != nil {
 			return nil, err
 		}
@@ -243,8 +243,8 @@ const dialTimeout = 5 * time.Second
 // to the host's network when no peer has the address (dialOneUser in
 // net/tsdial/tsdial.go of tailscale.com): a peer must have it, and the dialer is the
 // one of the node's own network stack, which has no other way.
-func (n *node) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	h, err := n.holder(ctx, to.Addr())
+func (n *node) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+	h, err := n.holder(ctx, addr.Addr())
 	if err != nil {
 		return nil, err
 	}
@@ -253,8 +253,8 @@ func (n *node) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	c, err := n.srv.Sys().Dialer.Get().NetstackDialTCP(ctx, to)
-	return c, errors.Wrapf(err, "cannot connect to %s", to)
+	c, err := n.srv.Sys().Dialer.Get().NetstackDialTCP(ctx, addr)
+	return c, errors.Wrapf(err, "cannot connect to %s", addr)
 }
 
 // lookup resolves a name as the node does.

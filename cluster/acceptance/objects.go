@@ -70,11 +70,11 @@ func list(ctx context.Context, s *session, field string, match func(map[string]a
 
 // A statusError is a reply that refuses.
 type statusError struct {
-	status int
-	what   string
+	status  int
+	message string
 }
 
-func (e *statusError) Error() string { return e.what + ": " + http.StatusText(e.status) }
+func (e *statusError) Error() string { return e.message + ": " + http.StatusText(e.status) }
 
 func str(m map[string]any, key string) string {
 	s, _ := m[key].(string)
@@ -82,14 +82,14 @@ func str(m map[string]any, key string) string {
 }
 
 // removed returns nil when a reply means that the object is gone.
-func removed(what string, r *reply, err error) error {
+func removed(subject string, r *reply, err error) error {
 	if err != nil {
 		return err
 	}
 	if r.ok() || r.status == http.StatusNotFound || r.status == http.StatusGone {
 		return nil
 	}
-	return errors.Wrapf(&statusError{r.status, "refused"}, "cannot remove %s", what)
+	return errors.Wrapf(&statusError{r.status, "refused"}, "cannot remove %s", subject)
 }
 
 func findServices(ctx context.Context, s *session, prefix string) ([]object, error) {
@@ -231,15 +231,15 @@ func removeSplitDNS(ctx context.Context, s *session, o object) error {
 	if err != nil {
 		return err
 	}
-	left, err := findSplitDNS(ctx, s, o.name)
-	if err != nil || len(left) == 0 {
+	remaining, err := findSplitDNS(ctx, s, o.name)
+	if err != nil || len(remaining) == 0 {
 		return errors.Join(err, removed("split DNS of "+o.name, r, nil))
 	}
 	r, err = s.send(ctx, http.MethodPatch, map[string]any{o.name: []string{}}, s.tn("dns", "split-dns")...)
 	if err := removed("split DNS of "+o.name, r, err); err != nil {
 		return err
 	}
-	if left, err = findSplitDNS(ctx, s, o.name); err == nil && len(left) > 0 {
+	if remaining, err = findSplitDNS(ctx, s, o.name); err == nil && len(remaining) > 0 {
 		err = errors.Errorf("cannot remove split DNS of %s: the API keeps it", o.name)
 	}
 	return err

@@ -45,9 +45,9 @@ type options struct {
 	Out           string        `type:"path" default:"_out/acceptance" help:"Folder of the ledger and the results."`
 	Timeout       time.Duration `default:"3m" help:"How long to wait for each change in the tailnet."`
 	Settle        time.Duration `default:"5s" help:"How long a value must be unchanged to be final."`
-	Only          string        `help:"Run only rows whose SECTION/NAME matches this regular expression."`
+	Rows          string        `name:"only" help:"Run only rows whose SECTION/NAME matches this regular expression."`
 	Cleanup       bool          `help:"Only remove the objects in the ledger in --out. With --prefix, for a ledger that is lost, list objects by name instead."`
-	Yes           bool          `help:"With --cleanup and --prefix: remove the objects that are listed."`
+	Confirmed     bool          `name:"yes" help:"With --cleanup and --prefix: remove the objects that are listed."`
 }
 
 // prefixes are DNS labels, with room for what comes behind.
@@ -55,7 +55,7 @@ var prefixes = regexp.MustCompile(`^` + prefixRoot + `[a-z0-9-]{0,19}[a-z0-9]$`)
 
 // check returns a usageError when the options make no sense, and compiles Only.
 func (o *options) check() (*regexp.Regexp, error) {
-	only, err := regexp.Compile(o.Only)
+	pattern, err := regexp.Compile(o.Rows)
 	if err != nil {
 		return nil, usageError{errors.Wrap(err, "cannot parse --only")}
 	}
@@ -70,13 +70,13 @@ func (o *options) check() (*regexp.Regexp, error) {
 	if o.Prefix != "" && !prefixes.MatchString(o.Prefix) {
 		return nil, usageError{errors.Errorf("--prefix must be %s and up to 20 lower case letters, digits and dashes", prefixRoot)}
 	}
-	if o.Yes && (!o.Cleanup || o.Prefix == "") {
+	if o.Confirmed && (!o.Cleanup || o.Prefix == "") {
 		return nil, usageError{errors.New("--yes needs --cleanup and --prefix")}
 	}
 	if o.Timeout <= 0 || o.Settle <= 0 {
 		return nil, usageError{errors.New("--timeout and --settle must be positive")}
 	}
-	return only, nil
+	return pattern, nil
 }
 
 // newPrefix returns a prefix that no other run has.

@@ -29,14 +29,14 @@ func (p *progress) printf(format string, a ...any) {
 }
 
 // waiting mentions a wait, now and then.
-func (p *progress) waiting(took time.Duration, what string) {
+func (p *progress) waiting(took time.Duration, description string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.last) < repeatAfter {
 		return
 	}
 	p.last = time.Now()
-	say(p.out, "          %4.0fs waiting: %s\n", took.Seconds(), what)
+	say(p.out, "          %4.0fs waiting: %s\n", took.Seconds(), description)
 }
 
 func (p *progress) began(i, n int, r row) {

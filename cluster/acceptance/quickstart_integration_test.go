@@ -32,11 +32,11 @@ type stand struct {
 	sim *simtest.Running
 	c   client.Client
 
-	prefix string
-	node   *tsnet.Server
-	nodeID string
-	made   bool
-	gone   chan struct{}
+	prefix  string
+	node    *tsnet.Server
+	nodeID  string
+	created bool
+	removed chan struct{}
 }
 
 // object returns one of the quickstart's objects, or nil.
@@ -55,17 +55,17 @@ func (s *stand) object(ctx context.Context, kind, namespace, name string) *unstr
 
 // run runs until ctx ends, or the object was removed again.
 func (s *stand) run(ctx context.Context) {
-	defer close(s.gone)
+	defer close(s.removed)
 	service := s.prefix + "-quick"
 	for pauseFor(ctx, 50*time.Millisecond) == nil {
 		u := s.object(ctx, "TailscaleServices", s.prefix, service)
 		switch {
-		case u == nil && s.made:
+		case u == nil && s.created:
 			s.withdraw(ctx, service)
 			return
-		case u != nil && !s.made:
+		case u != nil && !s.created:
 			s.serve(ctx, service, u)
-			s.made = true
+			s.created = true
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestQuickstart(t *testing.T) {
 
 	const prefix = "tsgw-acc-quickstart"
 	r := simtest.Start(t)
-	s := &stand{t: t, sim: r, c: c, prefix: prefix, node: r.NewNode(t, "pod", "tag:k8s"), gone: make(chan struct{})}
+	s := &stand{t: t, sim: r, c: c, prefix: prefix, node: r.NewNode(t, "pod", "tag:k8s"), removed: make(chan struct{})}
 	s.nodeID = simtest.NodeID(t, s.node)
 	go s.run(t.Context())
 
@@ -170,7 +170,7 @@ func TestQuickstart(t *testing.T) {
 		t.Errorf("want 2 rows to pass, got %d", n)
 	}
 	select {
-	case <-s.gone:
+	case <-s.removed:
 	case <-time.After(simtest.Timeout):
 		t.Error("the object of the service is not removed")
 	}

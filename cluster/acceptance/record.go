@@ -40,45 +40,45 @@ type recorder struct {
 	base   http.RoundTripper
 	secret *redactor
 
-	mu   sync.Mutex
-	kept []exchange
+	mu      sync.Mutex
+	entries []exchange
 }
 
 // RoundTrip implements http.RoundTripper. The reply's body is read whole.
 func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
-	var sent []byte
+	var reqBody []byte
 	if req.Body != nil {
 		var err error
-		sent, err = io.ReadAll(req.Body)
+		reqBody, err = io.ReadAll(req.Body)
 		if err := errors.Join(err, req.Body.Close()); err != nil {
 			return nil, errors.Wrap(err, "cannot read request")
 		}
 		req = req.Clone(req.Context())
-		req.Body = io.NopCloser(bytes.NewReader(sent))
+		req.Body = io.NopCloser(bytes.NewReader(reqBody))
 	}
 	began := time.Now()
 	x := exchange{
 		At: began.UTC(), Method: req.Method, URL: r.secret.url(req.URL), RequestHeader: r.secret.header(req.Header),
-		Request: r.secret.body(req.Header.Get("Content-Type"), sent),
+		Request: r.secret.body(req.Header.Get("Content-Type"), reqBody),
 	}
 	defer func() {
 		x.Millis = time.Since(began).Milliseconds()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.kept = append(r.kept, x)
+		r.entries = append(r.entries, x)
 	}()
 	resp, err := r.base.RoundTrip(req)
 	if err != nil {
 		x.Error = r.secret.text(err.Error())
 		return nil, err
 	}
-	got, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	respBody, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		x.Error = r.secret.text(err.Error())
 		return nil, err
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(got))
-	x.Status, x.Header, x.Reply = resp.StatusCode, r.secret.header(resp.Header), r.secret.body(resp.Header.Get("Content-Type"), got)
+	resp.Body = io.NopCloser(bytes.NewReader(respBody))
+	x.Status, x.Header, x.Reply = resp.StatusCode, r.secret.header(resp.Header), r.secret.body(resp.Header.Get("Content-Type"), respBody)
 	return resp, nil
 }
 
@@ -86,5 +86,5 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 func (r *recorder) exchanges() []exchange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]exchange{}, r.kept...)
+	return append([]exchange{}, r.entries...)
 }

@@ -64,8 +64,8 @@ func withoutPublic(s string) string {
 			return withoutPublic(t) + s[len(t):]
 		}
 		// The text before a colon may be another word.
-		if before, behind, ok := strings.Cut(s, ":"); ok {
-			return before + ":" + withoutPublic(behind)
+		if prefix, behind, ok := strings.Cut(s, ":"); ok {
+			return prefix + ":" + withoutPublic(behind)
 		}
 		return s
 	}
@@ -78,8 +78,8 @@ func withoutPublic(s string) string {
 
 // A redactor removes secrets: those that it was given, and all that look like some.
 type redactor struct {
-	mu    sync.Mutex
-	known []string
+	mu      sync.Mutex
+	secrets []string
 }
 
 // know adds a secret. Short secrets are ignored, because they would redact harmless text.
@@ -87,22 +87,22 @@ func (r *redactor) know(secrets ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range secrets {
-		if len(s) < 8 || slices.Contains(r.known, s) {
+		if len(s) < 8 || slices.Contains(r.secrets, s) {
 			continue
 		}
-		r.known = append(r.known, s)
+		r.secrets = append(r.secrets, s)
 		if e := url.QueryEscape(s); e != s {
-			r.known = append(r.known, e)
+			r.secrets = append(r.secrets, e)
 		}
 	}
 	// A secret may be part of another.
-	slices.SortFunc(r.known, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(r.secrets, func(a, b string) int { return len(b) - len(a) })
 }
 
 // text returns s without secrets.
 func (r *redactor) text(s string) string {
 	r.mu.Lock()
-	for _, k := range r.known {
+	for _, k := range r.secrets {
 		s = strings.ReplaceAll(s, k, redacted)
 	}
 	r.mu.Unlock()

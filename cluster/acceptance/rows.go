@@ -50,9 +50,9 @@ func table() []row {
 
 // lacks returns the first flag that a row needs and was not given.
 func (o *options) lacks(r row) (need, bool) {
-	has := map[need]bool{needWrite: o.Write, needPolicy: o.Policy, needSettings: o.Settings, needCerts: o.Certs, needKubeconfig: o.Kubeconfig != ""}
+	granted := map[need]bool{needWrite: o.Write, needPolicy: o.Policy, needSettings: o.Settings, needCerts: o.Certs, needKubeconfig: o.Kubeconfig != ""}
 	for _, n := range r.needs {
-		if !has[n] {
+		if !granted[n] {
 			return n, true
 		}
 	}

@@ -80,7 +80,7 @@ func (c *runCmd) Help() string { return help }
 
 // Run runs the rows, or cleans up after a run.
 func (c *runCmd) Run(ctx context.Context, out io.Writer) error {
-	only, err := c.check()
+	pattern, err := c.check()
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *runCmd) Run(ctx context.Context, out io.Writer) error {
 	if c.Cleanup {
 		return errors.Join(r.cleanup(ctx), l.close())
 	}
-	return errors.Join(r.all(ctx, func(row row) bool { return only.MatchString(row.id()) }), l.close())
+	return errors.Join(r.all(ctx, func(row row) bool { return pattern.MatchString(row.id()) }), l.close())
 }
 
 // cleaner removes by a session whose calls are kept by rec, which may be nil.
@@ -126,25 +126,25 @@ func (r *run) cleanup(ctx context.Context) error {
 	if r.opts.Prefix != "" {
 		return r.cleanupByName(ctx)
 	}
-	left := r.ledger.left()
+	remaining := r.ledger.left()
 	if r.ledger.lastRun().Name == "" {
 		return usageError{errors.Errorf("--out has no ledger: name the prefix of the objects by --prefix, which begins with %s", prefixRoot)}
 	}
-	if len(left) > 0 {
-		here, err := r.place(ctx)
+	if len(remaining) > 0 {
+		location, err := r.place(ctx)
 		if err != nil {
 			return err
 		}
-		if err := r.ledger.lastRun().errElsewhere(here); err != nil {
+		if err := r.ledger.lastRun().errElsewhere(location); err != nil {
 			return usageError{err}
 		}
 	}
 	r.progress.printf("Removing what %s names.\n", filepath.Join(r.opts.Out, ledgerFile))
 	c := r.cleaner(r.login.session())
-	if err := c.named(ctx, left); err != nil {
+	if err := c.named(ctx, remaining); err != nil {
 		return err
 	}
-	r.progress.printf("Removed %d objects of the ledger.\n", len(left))
+	r.progress.printf("Removed %d objects of the ledger.\n", len(remaining))
 	return r.strangers(ctx, r.ledger.lastRun().Name)
 }
 
@@ -164,7 +164,7 @@ func (r *run) cleanupByName(ctx context.Context) error {
 	for _, o := range found {
 		r.progress.printf("  %s %s\n", o.kind, o.name)
 	}
-	if !r.opts.Yes {
+	if !r.opts.Confirmed {
 		return usageError{errors.New("nothing was removed: to remove the objects of this list, add --yes")}
 	}
 	if err := c.remove(ctx, found); err != nil {
@@ -187,8 +187,8 @@ func (r *run) strangers(ctx context.Context, prefix string) error {
 // all runs the rows that match, removes what they made, and returns an error when
 // one failed.
 func (r *run) all(ctx context.Context, match func(row) bool) error {
-	if left := r.ledger.left(); len(left) > 0 {
-		return usageError{errors.Errorf("%s names %d objects of an earlier run: run with --cleanup first, or with another --out", filepath.Join(r.opts.Out, ledgerFile), len(left))}
+	if remaining := r.ledger.left(); len(remaining) > 0 {
+		return usageError{errors.Errorf("%s names %d objects of an earlier run: run with --cleanup first, or with another --out", filepath.Join(r.opts.Out, ledgerFile), len(remaining))}
 	}
 	r.prefix = cmp.Or(r.opts.Prefix, newPrefix())
 	var rows []row
@@ -265,14 +265,14 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return errors.Wrap(err, "cannot make folder of results")
 	}
-	here := place{APIURL: r.opts.APIURL, Tailnet: r.opts.Tailnet, Credential: r.cred.fingerprint()}
+	location := place{APIURL: r.opts.APIURL, Tailnet: r.opts.Tailnet, Credential: r.cred.fingerprint()}
 	if r.locked == nil {
 		var err error
-		if here, err = r.place(ctx); err != nil {
+		if location, err = r.place(ctx); err != nil {
 			return err
 		}
 	}
-	return r.ledger.begin(r.prefix, here)
+	return r.ledger.begin(r.prefix, location)
 }
 
 // flags returns the flags that were set.
@@ -292,8 +292,8 @@ func (r *run) announce(rows []row) {
 	r.progress.printf("Tailnet %s at %s, with the %s.\n", o.Tailnet, o.APIURL, r.cred.kind())
 	r.progress.printf("Everything that is made begins with %s, and is removed at the end.\n", r.prefix)
 	for _, n := range []struct {
-		need need
-		what string
+		need        need
+		description string
 	}{
 		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, attributes of an additional node"},
 		{needPolicy, "one comment at the end of the policy file"},
@@ -305,7 +305,7 @@ func (r *run) announce(rows []row) {
 		if _, lacks := o.lacks(row{needs: []need{n.need}}); !lacks {
 			verb = "  MAKES         "
 		}
-		r.progress.printf("%s%-13s %s\n", verb, n.need, n.what)
+		r.progress.printf("%s%-13s %s\n", verb, n.need, n.description)
 	}
 	r.progress.printf("Ledger and results: %s. %d rows:\n\n", o.Out, len(rows))
 }
@@ -353,18 +353,18 @@ func (r *run) guarded(ctx context.Context, t *turn) (err error) {
 
 // afterRow removes what a row made and no other uses: nodes stay until the end.
 func (r *run) afterRow(ctx context.Context, t *turn) error {
-	var left []entry
+	var remaining []entry
 	for _, e := range r.ledger.left() {
 		if e.Row == t.row.id() {
-			left = append(left, e)
+			remaining = append(remaining, e)
 		}
 	}
-	if len(left) == 0 {
+	if len(remaining) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	return errors.Wrap(r.cleaner(t.session).named(ctx, left), "cannot remove what the row made")
+	return errors.Wrap(r.cleaner(t.session).named(ctx, remaining), "cannot remove what the row made")
 }
 
 // end removes what the ledger names, and looks for what it does not.

@@ -42,7 +42,7 @@ type primaries struct {
 // primaries asks the hosts and a client about an address of a service.
 func (t *turn) primaries(ctx context.Context, client *node, hosts []*node, a netip.Addr) (primaries, error) {
 	p := primaries{silent: true}
-	has := func(s *ipnstate.PeerStatus) bool {
+	primary := func(s *ipnstate.PeerStatus) bool {
 		if s == nil || s.PrimaryRoutes == nil {
 			return false
 		}
@@ -56,7 +56,7 @@ func (t *turn) primaries(ctx context.Context, client *node, hosts []*node, a net
 		if err != nil {
 			return p, err
 		}
-		if has(st.Self) {
+		if primary(st.Self) {
 			p.own++
 		}
 	}
@@ -68,7 +68,7 @@ func (t *turn) primaries(ctx context.Context, client *node, hosts []*node, a net
 		if !ids[string(s.ID)] {
 			continue
 		}
-		if has(s) {
+		if primary(s) {
 			p.seen++
 		}
 		if s.AllowedIPs != nil && slices.Contains(s.AllowedIPs.AsSlice(), netip.PrefixFrom(a, a.BitLen())) {
@@ -148,11 +148,11 @@ func routeSelections(ctx context.Context, t *turn) error {
 	if err := t.want("GET settings", r, http.StatusOK); err != nil {
 		return err
 	}
-	before, ok := all[routeSelection].(string)
+	previous, ok := all[routeSelection].(string)
 	if !ok {
 		return skipf(skipMissing, "the API shows no setting %s", routeSelection)
 	}
-	seq, err := t.run.ledger.intend(t.owner(), kindSetting, routeSelection, before)
+	seq, err := t.run.ledger.intend(t.owner(), kindSetting, routeSelection, previous)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func routeSelections(ctx context.Context, t *turn) error {
 			return err
 		}
 	}
-	if err := removeSetting(ctx, t.session, object{kindSetting, routeSelection, before}); err != nil {
+	if err := removeSetting(ctx, t.session, object{kindSetting, routeSelection, previous}); err != nil {
 		return err
 	}
 	if err := t.run.ledger.gone(seq); err != nil {
@@ -253,7 +253,7 @@ func (t *turn) withdrawApproval(ctx context.Context) (err error) {
 		return t.getApproval(ctx, "after refusal", t.run.web.Name, n)
 	}, nil)
 	var tooLate late
-	if _, left := t.res.Observed[movesByItself]; left && errors.As(err, &tooLate) {
+	if _, moved := t.res.Observed[movesByItself]; moved && errors.As(err, &tooLate) {
 		t.note("clients do not leave a host whose approval is withdrawn within %s", t.run.opts.Timeout)
 		return nil
 	}

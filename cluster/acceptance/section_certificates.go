@@ -126,7 +126,7 @@ func agentCertificate(ctx context.Context, t *turn) (err error) {
 		if st.Problem != "" {
 			return "", errors.New(st.Problem)
 		}
-		if !st.Asked {
+		if !st.Requested {
 			return name + " is not among the names that the proxy may have certificates for: are HTTPS certificates turned on?", nil
 		}
 		return "", nil

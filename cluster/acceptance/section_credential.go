@@ -177,7 +177,7 @@ func (t *turn) findings(r *reply, typ reflect.Type, needed ...string) error {
 	}
 	var bad []string
 	for _, f := range compareType(v, typ, needed...) {
-		if f.what == fieldUnknown {
+		if f.problem == fieldUnknown {
 			t.note("%s", f)
 			continue
 		}
@@ -283,7 +283,7 @@ func productReads(ctx context.Context, t *turn) error {
 	for _, read := range []struct {
 		name string
 		base bool
-		do   func() error
+		call func() error
 	}{
 		{"devices", true, func() error { _, err := c.Devices(ctx, tailscale.Current); return err }},
 		{"services", true, func() error { _, err := c.Services(ctx, tailscale.Current); return err }},
@@ -297,7 +297,7 @@ func productReads(ctx context.Context, t *turn) error {
 		{"posture integrations", false, func() error { _, err := c.PostureIntegrations(ctx, tailscale.Current); return err }},
 		{"organization", false, func() error { _, err := c.Organization(ctx, ""); return err }},
 	} {
-		err := read.do()
+		err := read.call()
 		class := tailscale.ClassOf(err)
 		switch {
 		case err == nil:

@@ -55,13 +55,13 @@ func (t *turn) egress(ctx context.Context) (*proxy, error) {
 }
 
 // answerThrough waits until the proxy gets an answer of an address, and returns its first word.
-func (t *turn) answerThrough(ctx context.Context, p *proxy, to netip.AddrPort) (string, error) {
+func (t *turn) answerThrough(ctx context.Context, p *proxy, addr netip.AddrPort) (string, error) {
 	d := localapi.NewDialer(p.socket)
 	var word string
-	took, err := t.until(ctx, to.String()+" answers", func(ctx context.Context) (string, error) {
+	took, err := t.until(ctx, addr.String()+" answers", func(ctx context.Context) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 		defer cancel()
-		c, err := d.Dial(ctx, to)
+		c, err := d.Dial(ctx, addr)
 		if err != nil {
 			return err.Error(), nil // It may be reached a moment later.
 		}
@@ -97,9 +97,9 @@ func egressPeer(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	who, err := t.answerThrough(ctx, p, netip.AddrPortFrom(n.v4, egressPort))
-	if err == nil && who != n.hostname {
-		err = errors.Errorf("%q answered, want %s", who, n.hostname)
+	responder, err := t.answerThrough(ctx, p, netip.AddrPortFrom(n.v4, egressPort))
+	if err == nil && responder != n.hostname {
+		err = errors.Errorf("%q answered, want %s", responder, n.hostname)
 	}
 	return err
 }
@@ -117,9 +117,9 @@ func egressService(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	who, err := t.answerThrough(ctx, p, netip.AddrPortFrom(v4, 80))
-	if err == nil && !slices.Contains(hostnames(hosts), who) {
-		err = errors.Errorf("%q answered, want one of %v", who, hostnames(hosts))
+	responder, err := t.answerThrough(ctx, p, netip.AddrPortFrom(v4, 80))
+	if err == nil && !slices.Contains(hostnames(hosts), responder) {
+		err = errors.Errorf("%q answered, want one of %v", responder, hostnames(hosts))
 	}
 	return err
 }
@@ -133,8 +133,8 @@ func egressSubnet(ctx context.Context, t *turn) (err error) {
 	if err != nil {
 		return err
 	}
-	to := netip.AddrPortFrom(netip.MustParseAddr(behindRouter), egressPort)
-	c, err := localapi.NewDialer(p.socket).Dial(ctx, to)
+	addr := netip.AddrPortFrom(netip.MustParseAddr(behindRouter), egressPort)
+	c, err := localapi.NewDialer(p.socket).Dial(ctx, addr)
 	if c != nil {
 		_ = c.Close() // It should not be there.
 	}
@@ -145,7 +145,7 @@ func egressSubnet(ctx context.Context, t *turn) (err error) {
 	h := &host{node: router, conns: map[net.Conn]bool{}}
 	defer h.close()
 	defer router.srv.RegisterFallbackTCPHandler(func(_, dst netip.AddrPort) (func(net.Conn), bool) {
-		if dst != to {
+		if dst != addr {
 			return nil, false
 		}
 		return func(c net.Conn) { h.answer(context.WithoutCancel(ctx), c, 0) }, true
@@ -154,9 +154,9 @@ func egressSubnet(ctx context.Context, t *turn) (err error) {
 	if err := t.route(ctx, router, subnet); err != nil {
 		return err
 	}
-	who, err := t.answerThrough(ctx, p, to)
-	if err == nil && who != router.hostname {
-		err = errors.Errorf("%q answered, want %s", who, router.hostname)
+	responder, err := t.answerThrough(ctx, p, addr)
+	if err == nil && responder != router.hostname {
+		err = errors.Errorf("%q answered, want %s", responder, router.hostname)
 	}
 	return err
 }

@@ -19,7 +19,7 @@ func ownerOf(prefix string) string { return "acceptance/" + prefix + "/fragment"
 // policyFragment merges what a PolicyFragment of the product would: who approves the hosts of a
 // service that only this run could have, so that the entry permits nothing to anybody.
 func policyFragment(ctx context.Context, t *turn) error {
-	before, _, err := t.policy(ctx)
+	original, _, err := t.policy(ctx)
 	if err != nil {
 		return err
 	}
@@ -46,24 +46,24 @@ func policyFragment(ctx context.Context, t *turn) error {
 		return errors.Wrap(err, "the product cannot merge a fragment")
 	}
 	t.observe("warnings", len(warnings) > 0)
-	with, _, err := t.policy(ctx)
+	merged, _, err := t.policy(ctx)
 	if err != nil {
 		return err
 	}
-	if n, err := policyfile.Owned([]byte(with), owner); err != nil || n != len(entries) {
+	if n, err := policyfile.Owned([]byte(merged), owner); err != nil || n != len(entries) {
 		return errors.Errorf("the policy file has %d entries of the fragment, want %d: %v", n, len(entries), err)
 	}
 	if err := removeFragment(ctx, t.session, object{kindFragment, owner, ""}); err != nil {
 		return err
 	}
-	after, _, err := t.policy(ctx)
+	restored, _, err := t.policy(ctx)
 	if err != nil {
 		return err
 	}
-	if n, err := policyfile.Owned([]byte(after), owner); err != nil || n != 0 {
+	if n, err := policyfile.Owned([]byte(restored), owner); err != nil || n != 0 {
 		return errors.Errorf("the policy file still has %d entries of the fragment: %v", n, err)
 	}
-	t.observe("the text is as before to the byte", after == before)
+	t.observe("the text is as before to the byte", restored == original)
 	return t.run.ledger.gone(seq)
 }
 

@@ -194,20 +194,20 @@ func (t *turn) settled(ctx context.Context, service string, n *node, step string
 	began := time.Now()
 	var seen []string
 	var last hostState
-	var since time.Time
+	var lastChange time.Time
 	_, err := t.within(ctx, t.run.opts.Timeout, step, func(ctx context.Context) (string, error) {
 		s, err := t.hostState(ctx, service, n.id)
 		if err != nil {
 			return "", err
 		}
-		if since.IsZero() || !reflect.DeepEqual(s, last) {
-			last, since = s, time.Now()
+		if lastChange.IsZero() || !reflect.DeepEqual(s, last) {
+			last, lastChange = s, time.Now()
 			seen = append(seen, fmt.Sprintf("%.1fs %s", time.Since(began).Seconds(), s))
 		}
 		if !wanted(s) {
 			return s.String(), nil
 		}
-		if time.Since(since) < t.run.opts.Settle {
+		if time.Since(lastChange) < t.run.opts.Settle {
 			return "may change", nil
 		}
 		return "", nil
@@ -239,8 +239,8 @@ func (t *turn) getApproval(ctx context.Context, step, service string, n *node) e
 }
 
 // approve lets a node host a service, or not.
-func (t *turn) approve(ctx context.Context, step, service string, n *node, yes bool) error {
-	r, err := t.send(ctx, http.MethodPost, map[string]bool{"approved": yes}, t.tn("services", service, "device", n.id, "approved")...)
+func (t *turn) approve(ctx context.Context, step, service string, n *node, approved bool) error {
+	r, err := t.send(ctx, http.MethodPost, map[string]bool{"approved": approved}, t.tn("services", service, "device", n.id, "approved")...)
 	if err != nil {
 		return err
 	}
@@ -301,24 +301,24 @@ func configuredSteps(ctx context.Context, t *turn) error {
 	listed := func(h hostState) bool { return h.listed }
 	var serving hostState
 	for _, step := range []struct {
-		name string
-		do   func() error
-		want func(hostState) bool
+		name   string
+		action func() error
+		want   func(hostState) bool
 	}{
 		{"1 advertised, nothing served", func() error { return n.advertise(ctx, s.Name) }, listed},
 		{"2 another port served", func() error { return n.serve(ctx, s.Name, map[uint16]int{8080: 0}) }, listed},
 		{"3 the port served", func() error { return n.serve(ctx, s.Name, map[uint16]int{80: 0}) }, func(h hostState) bool { return h.listed && configuredOf(h) }},
 		{"4 withdrawn, still served", func() error { return n.advertise(ctx) }, func(h hostState) bool { return !h.listed || !configuredOf(h) }},
 	} {
-		if err := step.do(); err != nil {
+		if err := step.action(); err != nil {
 			return err
 		}
-		got, err := t.settled(ctx, s.Name, n, step.name, step.want)
+		state, err := t.settled(ctx, s.Name, n, step.name, step.want)
 		if err != nil {
 			return err
 		}
 		if strings.HasPrefix(step.name, "3") {
-			serving = got
+			serving = state
 			if err := t.certificates(ctx, n, s.Name, "served"); err != nil {
 				return err
 			}
@@ -365,12 +365,12 @@ func (t *turn) web(ctx context.Context) (tailscale.Service, []*node, error) {
 	}
 	s := t.run.web
 	for _, n := range hosts {
-		is, err := n.accepted(ctx, s.Name)
+		admitted, err := n.accepted(ctx, s.Name)
 		if err != nil {
 			return s, nil, err
 		}
 		// The capability outlives a withdrawal for a moment.
-		if is && slices.Contains(n.offered, s.Name) {
+		if admitted && slices.Contains(n.offered, s.Name) {
 			continue
 		}
 		if err := t.hostWeb(ctx, s, n); err != nil {
@@ -400,9 +400,9 @@ func (t *turn) hostWeb(ctx context.Context, s tailscale.Service, n *node) error 
 // else does.
 func (t *turn) awaitAcceptance(ctx context.Context, service string, n *node) error {
 	began := time.Now()
-	asked := false
+	requested := false
 	took, err := t.until(ctx, n.hostname+" is accepted", func(ctx context.Context) (string, error) {
-		if is, err := n.accepted(ctx, service); err != nil || is {
+		if admitted, err := n.accepted(ctx, service); err != nil || admitted {
 			return "", err
 		}
 		h, err := t.hostState(ctx, service, n.id)
@@ -410,8 +410,8 @@ func (t *turn) awaitAcceptance(ctx context.Context, service string, n *node) err
 			return "", err
 		}
 		// Control may approve by itself a moment later.
-		if h.listed && h.approval == "not-approved" && !asked && time.Since(began) > t.run.opts.Settle {
-			asked = true
+		if h.listed && h.approval == "not-approved" && !requested && time.Since(began) > t.run.opts.Settle {
+			requested = true
 			t.note("the policy file does not approve %s: approving it by the API", n.hostname)
 			if err := t.approve(ctx, "approve", service, n, true); err != nil {
 				return "", err

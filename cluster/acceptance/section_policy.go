@@ -147,11 +147,11 @@ func validateWarning(ctx context.Context, t *turn) error {
 		return err
 	}
 	group := "group:" + t.name("group")
-	with, err := withGrant(text, group+"@example.com")
+	changed, err := withGrant(text, group+"@example.com")
 	if err != nil {
 		return err
 	}
-	r, err := t.validate(ctx, with)
+	r, err := t.validate(ctx, changed)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func wrongETag(ctx context.Context, t *turn) error {
 }
 
 func markPolicy(ctx context.Context, t *turn) error {
-	before, etag, err := t.policy(ctx)
+	original, etag, err := t.policy(ctx)
 	if err != nil {
 		return err
 	}
@@ -208,32 +208,32 @@ func markPolicy(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	r, err := setPolicy(ctx, t.session, withMark(before, mark), etag)
+	r, err := setPolicy(ctx, t.session, withMark(original, mark), etag)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(t.tried(seq, r), t.want("POST policy file", r, http.StatusOK)); err != nil {
 		return err
 	}
-	with, _, err := t.policy(ctx)
+	marked, _, err := t.policy(ctx)
 	if err != nil {
 		return err
 	}
-	if withoutMark(with, mark) == with {
+	if withoutMark(marked, mark) == marked {
 		return errors.New("the comment is not there")
 	}
-	t.observe("the text is kept to the byte", with == withMark(before, mark))
+	t.observe("the text is kept to the byte", marked == withMark(original, mark))
 	if err := removePolicyMark(ctx, t.session, object{kindPolicy, mark, ""}); err != nil {
 		return err
 	}
-	after, _, err := t.policy(ctx)
+	restored, _, err := t.policy(ctx)
 	if err != nil {
 		return err
 	}
-	if withoutMark(after, mark) != after {
+	if withoutMark(restored, mark) != restored {
 		return errors.New("the comment is still there")
 	}
-	if after != before && after != before+"\n" {
+	if restored != original && restored != original+"\n" {
 		t.note("the policy file is not what it was before: somebody else changed it, or the API formats it")
 	}
 	return t.run.ledger.gone(seq)

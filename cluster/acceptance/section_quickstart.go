@@ -109,7 +109,7 @@ func (t *turn) quickstart(ctx context.Context, change func([]*unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	from, err := t.client(ctx)
+	client, err := t.client(ctx)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (t *turn) quickstart(ctx context.Context, change func([]*unstructured.Unstr
 	}
 	t.measure("ready", time.Since(began))
 	took, err := t.until(ctx, "the page answers", func(ctx context.Context) (string, error) {
-		page, err := from.page(ctx, vip)
+		page, err := client.page(ctx, vip)
 		if err != nil {
 			return err.Error(), nil //nolint:nilerr // It may answer a moment later.
 		}

@@ -28,8 +28,8 @@ func restartWithoutControl(ctx context.Context, t *turn) (err error) {
 		return err
 	}
 	defer g.close()
-	through, env := g.control(t.run.opts.ControlURL)
-	p, err := t.startProxy(ctx, "restart-proxy", proxyOptions{control: through, env: env})
+	endpoint, env := g.control(t.run.opts.ControlURL)
+	p, err := t.startProxy(ctx, "restart-proxy", proxyOptions{control: endpoint, env: env})
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func restartWithoutControl(ctx context.Context, t *turn) (err error) {
 	if err := p.joined(ctx, t); err != nil {
 		return err
 	}
-	before, err := p.status(ctx)
+	previous, err := p.status(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,14 +75,14 @@ func restartWithoutControl(ctx context.Context, t *turn) (err error) {
 	}
 	t.measure("healthy after control is back", took)
 	t.observe("containerboot ended meanwhile", p.restarts > 0)
-	after, err := p.status(ctx)
+	current, err := p.status(ctx)
 	switch {
 	case err != nil:
 		return err
-	case after.Self.ID != before.Self.ID:
-		return errors.Errorf("the proxy is another device: it was %s and is %s", before.Self.ID, after.Self.ID)
-	case !slices.Equal(after.TailscaleIPs, before.TailscaleIPs):
-		return errors.Errorf("the proxy has other addresses: it had %v and has %v", before.TailscaleIPs, after.TailscaleIPs)
+	case current.Self.ID != previous.Self.ID:
+		return errors.Errorf("the proxy is another device: it was %s and is %s", previous.Self.ID, current.Self.ID)
+	case !slices.Equal(current.TailscaleIPs, previous.TailscaleIPs):
+		return errors.Errorf("the proxy has other addresses: it had %v and has %v", previous.TailscaleIPs, current.TailscaleIPs)
 	}
 	return nil
 }

@@ -124,17 +124,17 @@ func createService(ctx context.Context, t *turn) error {
 	}
 	t.observe("status", r.status)
 	t.observe("reply has the service", str(r.object(), "name") == want.Name)
-	got, err := t.fetch(ctx, want.Name)
+	stored, err := t.fetch(ctx, want.Name)
 	if err != nil {
 		return err
 	}
-	if _, _, err := addresses(got); err != nil {
+	if _, _, err := addresses(stored); err != nil {
 		return err
 	}
-	if first, err := netip.ParseAddr(got.Addrs[0]); err != nil || !first.Is4() {
+	if first, err := netip.ParseAddr(stored.Addrs[0]); err != nil || !first.Is4() {
 		t.note("the first address is not the IPv4 address")
 	}
-	if diff := differs(want, got); diff != "" {
+	if diff := differs(want, stored); diff != "" {
 		return errors.New(diff)
 	}
 	all, err := findServices(ctx, t.session, t.run.prefix)
@@ -148,26 +148,26 @@ func createService(ctx context.Context, t *turn) error {
 }
 
 // differs says what of a service the API did not keep, addresses aside.
-func differs(want, got tailscale.Service) string {
+func differs(want, stored tailscale.Service) string {
 	var out []string
-	if want.Name != got.Name {
-		out = append(out, fmt.Sprintf("name is %q, want %q", got.Name, want.Name))
+	if want.Name != stored.Name {
+		out = append(out, fmt.Sprintf("name is %q, want %q", stored.Name, want.Name))
 	}
-	if want.Comment != got.Comment {
-		out = append(out, fmt.Sprintf("comment of %d characters, want %d", len(got.Comment), len(want.Comment)))
+	if want.Comment != stored.Comment {
+		out = append(out, fmt.Sprintf("comment of %d characters, want %d", len(stored.Comment), len(want.Comment)))
 	}
-	if !slices.Equal(want.Ports, got.Ports) {
-		out = append(out, fmt.Sprintf("ports are %v, want %v", got.Ports, want.Ports))
+	if !slices.Equal(want.Ports, stored.Ports) {
+		out = append(out, fmt.Sprintf("ports are %v, want %v", stored.Ports, want.Ports))
 	}
-	if !slices.Equal(want.Tags, got.Tags) {
-		out = append(out, fmt.Sprintf("tags are %v, want %v", got.Tags, want.Tags))
+	if !slices.Equal(want.Tags, stored.Tags) {
+		out = append(out, fmt.Sprintf("tags are %v, want %v", stored.Tags, want.Tags))
 	}
 	for k, v := range want.Annotations {
-		if g, ok := got.Annotations[k]; g != v {
+		if g, ok := stored.Annotations[k]; g != v {
 			out = append(out, fmt.Sprintf("annotation %s differs (kept: %t)", k, ok))
 		}
 	}
-	if len(got.Annotations) > len(want.Annotations) {
+	if len(stored.Annotations) > len(want.Annotations) {
 		out = append(out, "there are annotations that nobody wrote")
 	}
 	return strings.Join(out, "; ")
@@ -181,22 +181,22 @@ func updateService(ctx context.Context, t *turn) error {
 	next := s
 	next.Comment, next.Ports = "another comment", []string{"tcp:80", "tcp:443"}
 	next.Annotations = map[string]string{"example.com/a": "1", "example.com/b": "{\"json\": [1, \"two\"]}"}
-	got, err := t.made(ctx, next)
+	stored, err := t.made(ctx, next)
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(got.Addrs, s.Addrs) {
-		return errors.Errorf("the addresses changed from %v to %v", s.Addrs, got.Addrs)
+	if !slices.Equal(stored.Addrs, s.Addrs) {
+		return errors.Errorf("the addresses changed from %v to %v", s.Addrs, stored.Addrs)
 	}
-	if diff := differs(next, got); diff != "" {
+	if diff := differs(next, stored); diff != "" {
 		return errors.New(diff)
 	}
 	// Fields that an update omits go.
 	next.Annotations, next.Comment = map[string]string{"example.com/a": "2"}, ""
-	if got, err = t.made(ctx, next); err != nil {
+	if stored, err = t.made(ctx, next); err != nil {
 		return err
 	}
-	if diff := differs(next, got); diff != "" {
+	if diff := differs(next, stored); diff != "" {
 		return errors.Errorf("an update that omits fields: %s", diff)
 	}
 	return nil
@@ -274,12 +274,12 @@ func omittedAddresses(ctx context.Context, t *turn) error {
 	if err := t.refused("an update without addresses", r, false); err != nil {
 		return err
 	}
-	got, err := t.fetch(ctx, s.Name)
+	stored, err := t.fetch(ctx, s.Name)
 	if err != nil {
 		return err
 	}
-	t.observe("addresses stay", slices.Equal(got.Addrs, s.Addrs))
-	if !slices.Equal(got.Addrs, s.Addrs) {
+	t.observe("addresses stay", slices.Equal(stored.Addrs, s.Addrs))
+	if !slices.Equal(stored.Addrs, s.Addrs) {
 		t.note("the service has other addresses now: an update that omits them takes them away")
 	}
 	return nil
@@ -293,11 +293,11 @@ func reservedAddress(ctx context.Context, t *turn) error {
 		return err
 	}
 	if r.ok() {
-		got, err := t.fetch(ctx, s.Name)
+		stored, err := t.fetch(ctx, s.Name)
 		if err != nil {
 			return err
 		}
-		if slices.Contains(got.Addrs, s.Addrs[0]) {
+		if slices.Contains(stored.Addrs, s.Addrs[0]) {
 			return errors.New("a service got the address of MagicDNS")
 		}
 		t.note("not refused: the service got other addresses")
@@ -380,17 +380,17 @@ func productService(ctx context.Context, t *turn) error {
 	if _, err := t.run.ledger.intend(t.owner(), kindService, s.Name, ""); err != nil {
 		return err
 	}
-	got, err := c.PutService(ctx, s)
+	created, err := c.PutService(ctx, s)
 	if err != nil {
 		return errors.Wrap(err, "cannot make the service")
 	}
-	t.observe("displayName is kept", got.DisplayName == s.DisplayName)
-	got.Comment = "changed by the product's client"
-	again, err := c.PutService(ctx, *got)
+	t.observe("displayName is kept", created.DisplayName == s.DisplayName)
+	created.Comment = "changed by the product's client"
+	updated, err := c.PutService(ctx, *created)
 	if err != nil {
 		return errors.Wrap(err, "cannot change the service")
 	}
-	if again.Comment != got.Comment || !slices.Equal(again.Addrs, got.Addrs) {
+	if updated.Comment != created.Comment || !slices.Equal(updated.Addrs, created.Addrs) {
 		return errors.New("the service is not what was written")
 	}
 	hosts, err := c.Hosts(ctx, s.Name)

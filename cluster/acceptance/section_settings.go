@@ -35,11 +35,11 @@ func settingRows() []row {
 
 func splitDNS(ctx context.Context, t *turn) error {
 	path := t.tn("dns", "split-dns")
-	before, err := t.get(ctx, path...)
+	previous, err := t.get(ctx, path...)
 	if err != nil {
 		return err
 	}
-	if err := t.want("GET split DNS", before, http.StatusOK); err != nil {
+	if err := t.want("GET split DNS", previous, http.StatusOK); err != nil {
 		return err
 	}
 	domain := t.run.prefix + ".example.com"
@@ -69,7 +69,7 @@ func splitDNS(ctx context.Context, t *turn) error {
 	if !slices.Equal(all[domain], servers) {
 		return errors.Errorf("the domain has %v, want %v", all[domain], servers)
 	}
-	for other := range before.object() {
+	for other := range previous.object() {
 		if _, ok := all[other]; !ok {
 			t.note("another domain went meanwhile, or a PATCH removes others")
 			t.observe("others stay", false)
@@ -99,12 +99,12 @@ func (t *turn) removeDomain(ctx context.Context, domain string) error {
 		if !r.ok() {
 			t.note("%s: %d: %s", way.name, r.status, r.message())
 		}
-		left, err := findSplitDNS(ctx, t.session, domain)
+		remaining, err := findSplitDNS(ctx, t.session, domain)
 		if err != nil {
 			return err
 		}
-		t.observe(way.name+" removes a domain", len(left) == 0)
-		if len(left) == 0 {
+		t.observe(way.name+" removes a domain", len(remaining) == 0)
+		if len(remaining) == 0 {
 			return nil
 		}
 	}
@@ -207,20 +207,20 @@ func (t *turn) attribute(ctx context.Context, n *node, key string, v any) error 
 	if err := errors.Join(t.tried(seq, r), t.want("POST attribute", r, http.StatusOK)); err != nil {
 		return err
 	}
-	got, err := t.attributeOf(ctx, n, key)
+	value, err := t.attributeOf(ctx, n, key)
 	if err != nil {
 		return err
 	}
-	if got != v {
-		return errors.Errorf("the attribute is %v, want %v", got, v)
+	if value != v {
+		return errors.Errorf("the attribute is %v, want %v", value, v)
 	}
 	if err := removeAttribute(ctx, t.session, object{kindAttribute, key, n.id}); err != nil {
 		return err
 	}
-	if got, err = t.attributeOf(ctx, n, key); err != nil {
+	if value, err = t.attributeOf(ctx, n, key); err != nil {
 		return err
 	}
-	if got != nil {
+	if value != nil {
 		return errors.New("the attribute is still there")
 	}
 	return t.run.ledger.gone(seq)

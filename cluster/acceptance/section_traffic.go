@@ -40,9 +40,9 @@ const movesByItself = "traffic moves by itself"
 
 // reaches waits until a node reaches port 80 of an address, and a host that is named
 // answers.
-func (t *turn) reaches(ctx context.Context, from *node, a netip.Addr, names ...string) error {
+func (t *turn) reaches(ctx context.Context, client *node, a netip.Addr, names ...string) error {
 	took, err := t.until(ctx, a.String()+" answers", func(ctx context.Context) (string, error) {
-		words, err := from.answers(ctx, netip.AddrPortFrom(a, 80))
+		words, err := client.answers(ctx, netip.AddrPortFrom(a, 80))
 		if err != nil {
 			return err.Error(), nil //nolint:nilerr // It may be reached a moment later.
 		}
@@ -168,11 +168,11 @@ func (t *turn) away(ctx context.Context, leave, rescue func(ctx context.Context,
 	if err := t.reaches(ctx, client, v4, hostnames(hosts)...); err != nil {
 		return err
 	}
-	words, held, in, err := client.ask(ctx, at)
+	words, conn, reader, err := client.ask(ctx, at)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = held.Close() }() // It is only looked at.
+	defer func() { _ = conn.Close() }() // It is only looked at.
 	i := slices.IndexFunc(hosts, func(n *node) bool { return n.hostname == words[0] })
 	if i < 0 {
 		return errors.Errorf("%s answers, which is none of the hosts", words[0])
@@ -183,7 +183,7 @@ func (t *turn) away(ctx context.Context, leave, rescue func(ctx context.Context,
 	defer p.stop()
 	// The prober must have seen it work before.
 	if _, err := t.until(ctx, "the prober is answered", func(context.Context) (string, error) {
-		if slices.ContainsFunc(p.soFar(), func(p probe) bool { return p.who != "" }) {
+		if slices.ContainsFunc(p.soFar(), func(p probe) bool { return p.responder != "" }) {
 			return "", nil
 		}
 		return "not yet", nil
@@ -214,14 +214,14 @@ func (t *turn) away(ctx context.Context, leave, rescue func(ctx context.Context,
 		return err
 	}
 	m := moveIn(p.soFar(), primary.hostname, event)
-	t.measure("traffic moved after", m.after)
+	t.measure("traffic moved after", m.delay)
 	t.measure("black hole", m.blackHole)
-	t.observe("an open connection outlives the move", echoes(held, in))
+	t.observe("an open connection outlives the move", echoes(conn, reader))
 	return nil
 }
 
 // echoes reports whether a connection that was open before still carries data.
-func echoes(c net.Conn, in io.Reader) bool {
+func echoes(c net.Conn, reader io.Reader) bool {
 	if c.SetDeadline(time.Now().Add(probeTimeout)) != nil {
 		return false
 	}
@@ -230,7 +230,7 @@ func echoes(c net.Conn, in io.Reader) bool {
 		return false
 	}
 	b := make([]byte, len(word))
-	_, err := io.ReadFull(in, b)
+	_, err := io.ReadFull(reader, b)
 	return err == nil && string(b) == word
 }
 
@@ -248,13 +248,13 @@ func (t *turn) removeHost(ctx context.Context, n *node) error {
 }
 
 func deleteHost(ctx context.Context, t *turn) error {
-	var gone *node
+	var deleted *node
 	err := t.away(ctx, func(ctx context.Context, n *node) error {
-		gone = n
+		deleted = n
 		return t.removeHost(ctx, n)
 	}, nil)
-	if gone != nil {
-		err = errors.Join(err, gone.close())
+	if deleted != nil {
+		err = errors.Join(err, deleted.close())
 	}
 	return err
 }

@@ -78,11 +78,11 @@ func (t *turn) grow(ctx context.Context, suffix string, needed, bound int, chang
 			refusals = append(refusals, fmt.Sprintf("%d is refused with %d: %s", n, r.status, r.message()))
 			return false, nil
 		}
-		got, err := t.fetch(ctx, s.Name)
+		stored, err := t.fetch(ctx, s.Name)
 		if err != nil {
 			return false, err
 		}
-		if diff := differs(next, got); diff != "" {
+		if diff := differs(next, stored); diff != "" {
 			refusals = append(refusals, fmt.Sprintf("%d is taken and not kept: %s", n, diff))
 			return false, nil
 		}

@@ -151,11 +151,11 @@ func (s *session) do(ctx context.Context, c call) (*reply, error) {
 		if err != nil {
 			return nil, err
 		}
-		again := r.status == http.StatusTooManyRequests || (r.status == http.StatusUnauthorized && try == 1 && s.cred.apiKey == "")
+		retry := r.status == http.StatusTooManyRequests || (r.status == http.StatusUnauthorized && try == 1 && s.cred.apiKey == "")
 		if r.status >= 500 && c.method == http.MethodGet {
-			again = true
+			retry = true
 		}
-		if !again || try == maxTries {
+		if !retry || try == maxTries {
 			return r, nil
 		}
 		if r.status == http.StatusUnauthorized {

@@ -12,8 +12,8 @@ import (
 
 // A probe is one attempt to reach a service.
 type probe struct {
-	at  time.Time
-	who string // The host that answered, or nothing.
+	at        time.Time
+	responder string // The host that answered, or nothing.
 }
 
 // A prober asks a service again and again.
@@ -31,18 +31,18 @@ const probeEvery = 100 * time.Millisecond
 // probeTimeout bounds one attempt, so that a host that is gone does not hide the next.
 const probeTimeout = time.Second
 
-func startProber(ctx context.Context, n *node, to netip.AddrPort) *prober {
+func startProber(ctx context.Context, n *node, addr netip.AddrPort) *prober {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &prober{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		for pauseFor(ctx, probeEvery) == nil {
-			once, stop := context.WithTimeout(ctx, probeTimeout)
-			words, err := n.answers(once, to)
+			probeCtx, stop := context.WithTimeout(ctx, probeTimeout)
+			words, err := n.answers(probeCtx, addr)
 			stop()
 			pr := probe{at: time.Now()}
 			if err == nil && len(words) > 0 {
-				pr.who = words[0]
+				pr.responder = words[0]
 			}
 			p.mu.Lock()
 			p.probes = append(p.probes, pr)
@@ -68,8 +68,8 @@ type move struct {
 	// to is the first other host that answered; empty if none has.
 	to string
 
-	// after is how long after the event it answered.
-	after time.Duration
+	// delay is how long after the event it answered.
+	delay time.Duration
 
 	// blackHole is the longest time without an answer from the last one before the
 	// event until then.
@@ -77,11 +77,11 @@ type move struct {
 }
 
 // moveIn finds how traffic left a host after an event.
-func moveIn(probes []probe, from string, event time.Time) move {
+func moveIn(probes []probe, source string, event time.Time) move {
 	var m move
 	var last time.Time
 	for _, p := range probes {
-		if p.who == "" {
+		if p.responder == "" {
 			continue
 		}
 		if p.at.Before(event) {
@@ -92,8 +92,8 @@ func moveIn(probes []probe, from string, event time.Time) move {
 			m.blackHole = max(m.blackHole, p.at.Sub(last))
 		}
 		last = p.at
-		if p.who != from {
-			m.to, m.after = p.who, p.at.Sub(event)
+		if p.responder != source {
+			m.to, m.delay = p.responder, p.at.Sub(event)
 			return m
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 func TestMoveIn(t *testing.T) {
 	event := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	at := func(seconds float64, who string) probe {
-		return probe{event.Add(time.Duration(seconds * float64(time.Second))), who}
+	at := func(seconds float64, responder string) probe {
+		return probe{event.Add(time.Duration(seconds * float64(time.Second))), responder}
 	}
 	cases := map[string]struct {
 		reason string
@@ -28,12 +28,12 @@ func TestMoveIn(t *testing.T) {
 		"Gap": {
 			reason: "The gap begins with the last answer before the event.",
 			probes: []probe{at(-2, "a"), at(-1, "a"), at(1, ""), at(4, "b"), at(10, "b")},
-			want:   move{to: "b", after: 4 * time.Second, blackHole: 5 * time.Second},
+			want:   move{to: "b", delay: 4 * time.Second, blackHole: 5 * time.Second},
 		},
 		"Overlap": {
 			reason: "The old host may answer for a while, and the longest gap counts.",
 			probes: []probe{at(-1, "a"), at(1, "a"), at(4, "a"), at(5, "b")},
-			want:   move{to: "b", after: 5 * time.Second, blackHole: 3 * time.Second},
+			want:   move{to: "b", delay: 5 * time.Second, blackHole: 3 * time.Second},
 		},
 	}
 	for name, tc := range cases {

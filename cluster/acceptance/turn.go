@@ -85,22 +85,22 @@ func (t *turn) measure(name string, d time.Duration) {
 
 // How often something that is waited for is looked at, at Tailscale and elsewhere.
 const (
-	everyReal = time.Second
-	every     = 250 * time.Millisecond
+	everyReal    = time.Second
+	pollInterval = 250 * time.Millisecond
 )
 
 // until waits for something, and returns how long it took. check says what is still
 // missing, or nothing. An error of it ends the wait.
-func (t *turn) until(ctx context.Context, what string, check func(context.Context) (missing string, err error)) (time.Duration, error) {
-	return t.within(ctx, t.run.opts.Timeout, what, check)
+func (t *turn) until(ctx context.Context, description string, check func(context.Context) (missing string, err error)) (time.Duration, error) {
+	return t.within(ctx, t.run.opts.Timeout, description, check)
 }
 
 // A late error is of a wait that was too long.
 type late struct{ error }
 
-func (t *turn) within(ctx context.Context, limit time.Duration, what string, check func(context.Context) (string, error)) (time.Duration, error) {
+func (t *turn) within(ctx context.Context, limit time.Duration, description string, check func(context.Context) (string, error)) (time.Duration, error) {
 	began := time.Now()
-	pause := every
+	pause := pollInterval
 	if t.run.opts.real() {
 		pause = everyReal
 	}
@@ -111,18 +111,18 @@ func (t *turn) within(ctx context.Context, limit time.Duration, what string, che
 		}
 		took := time.Since(began)
 		if took > limit {
-			return took, late{errors.Errorf("%s: not within %s: %s", what, limit, missing)}
+			return took, late{errors.Errorf("%s: not within %s: %s", description, limit, missing)}
 		}
-		t.run.progress.waiting(took, what+": "+missing)
+		t.run.progress.waiting(took, description+": "+missing)
 		if err := pauseFor(ctx, pause); err != nil {
-			return took, errors.Wrapf(err, "%s: %s", what, missing)
+			return took, errors.Wrapf(err, "%s: %s", description, missing)
 		}
 	}
 }
 
 // want returns an error unless the reply has one of the statuses. One that says
 // that the plan or the credential lacks something is a reason to skip.
-func (t *turn) want(what string, r *reply, statuses ...int) error {
+func (t *turn) want(subject string, r *reply, statuses ...int) error {
 	for _, s := range statuses {
 		if r.status == s {
 			return nil
@@ -131,7 +131,7 @@ func (t *turn) want(what string, r *reply, statuses ...int) error {
 	if err := refusal(r.status, r.message()); err != nil {
 		return err
 	}
-	return errors.Errorf("%s: the API answered %d, want %v: %s", what, r.status, statuses, t.secret.text(r.message()))
+	return errors.Errorf("%s: the API answered %d, want %v: %s", subject, r.status, statuses, t.secret.text(r.message()))
 }
 
 // planWords are in refusals that are about the plan. Seen with Tailscale's API for
@@ -151,20 +151,20 @@ func refusal(status int, message string) error {
 
 // refused keeps how the API refuses something. It is an error only if the API fails
 // itself, or if it should have refused and did not.
-func (t *turn) refused(what string, r *reply, must bool) error {
-	t.observe(what, r.status)
+func (t *turn) refused(subject string, r *reply, required bool) error {
+	t.observe(subject, r.status)
 	if err := refusal(r.status, r.message()); err != nil {
 		return err
 	}
 	switch {
 	case r.status >= 500:
-		return errors.Errorf("%s: the API answered %d: %s", what, r.status, t.secret.text(r.message()))
+		return errors.Errorf("%s: the API answered %d: %s", subject, r.status, t.secret.text(r.message()))
 	case r.status >= 400:
-		t.note("%s: refused with %d: %s", what, r.status, strings.TrimSpace(r.message()))
-	case must:
-		return errors.Errorf("%s: the API answered %d, and should have refused", what, r.status)
+		t.note("%s: refused with %d: %s", subject, r.status, strings.TrimSpace(r.message()))
+	case required:
+		return errors.Errorf("%s: the API answered %d, and should have refused", subject, r.status)
 	default:
-		t.note("%s: not refused, the API answered %d", what, r.status)
+		t.note("%s: not refused, the API answered %d", subject, r.status)
 	}
 	return nil
 }

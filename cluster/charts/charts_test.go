@@ -192,9 +192,9 @@ func TestExtension(t *testing.T) {
 		t.Fatalf("%v: %s", err, complaint)
 	}
 	got := map[string]string{}
-	without := objects(t, render(t))
+	base := objects(t, render(t))
 	for id, doc := range objects(t, render(t, sub+".enabled=true")) {
-		if _, ok := without[id]; !ok {
+		if _, ok := base[id]; !ok {
 			got[id] = doc
 		}
 	}

@@ -36,11 +36,11 @@ func newDemo(o options) *demo {
 
 func (d *demo) installSteps() []step {
 	return []step{
-		{name: "bring up the lab: a cluster and a tailnet", do: d.labUp},
-		{name: "build our packages", do: d.build},
-		{name: "push them to the lab's registry", do: d.push},
-		{name: "install Crossplane", do: d.crossplane},
-		{name: "install Tailscale Gateway", do: d.tailscaleGateway},
+		{name: "bring up the lab: a cluster and a tailnet", action: d.labUp},
+		{name: "build our packages", action: d.build},
+		{name: "push them to the lab's registry", action: d.push},
+		{name: "install Crossplane", action: d.crossplane},
+		{name: "install Tailscale Gateway", action: d.tailscaleGateway},
 	}
 }
 

@@ -25,10 +25,10 @@ const (
 
 func (d *demo) quickstartSteps() []step {
 	return []step{
-		{name: "give the quickstart its OAuth client", do: d.namespaceAndSecret},
-		{name: "apply examples/quickstart", do: d.apply},
-		{name: "wait for the Tailscale Service", do: d.awaitQuickstart},
-		{name: "reach it from the tailnet", do: d.proof},
+		{name: "give the quickstart its OAuth client", action: d.namespaceAndSecret},
+		{name: "apply examples/quickstart", action: d.apply},
+		{name: "wait for the Tailscale Service", action: d.awaitQuickstart},
+		{name: "reach it from the tailnet", action: d.proof},
 	}
 }
 
@@ -94,9 +94,9 @@ func (d *demo) tailnet(ctx context.Context, name, secret string) error {
 func (d *demo) joinSteps(name string) []step {
 	secret := oauthSecret + "-" + name
 	return []step{
-		{name: "give the quickstart its OAuth client", do: func(ctx context.Context, _ *progress) error { return d.secret(ctx, secret) }},
-		{name: "apply the TailscaleTailnet " + name, do: func(ctx context.Context, _ *progress) error { return d.tailnet(ctx, name, secret) }},
-		{name: "wait for its credential", do: func(ctx context.Context, p *progress) error {
+		{name: "give the quickstart its OAuth client", action: func(ctx context.Context, _ *progress) error { return d.secret(ctx, secret) }},
+		{name: "apply the TailscaleTailnet " + name, action: func(ctx context.Context, _ *progress) error { return d.tailnet(ctx, name, secret) }},
+		{name: "wait for its credential", action: func(ctx context.Context, p *progress) error {
 			return p.until(ctx, 2*time.Minute, func(ctx context.Context) (string, error) {
 				return d.missing(ctx, awaited{kind: tailnets, name: name, condition: "Authenticated"})
 			})

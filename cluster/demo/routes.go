@@ -23,17 +23,17 @@ const (
 // gatewaySteps returns the steps that install Envoy Gateway and the extension, without a route.
 func (d *demo) gatewaySteps() []step {
 	return []step{
-		{name: "install our extension by its chart", do: d.extension},
-		{name: "install Envoy Gateway by its chart, with our values", do: d.envoyGateway},
-		{name: "check that nothing is missing", do: d.checkRoutes},
+		{name: "install our extension by its chart", action: d.extension},
+		{name: "install Envoy Gateway by its chart, with our values", action: d.envoyGateway},
+		{name: "check that nothing is missing", action: d.checkRoutes},
 	}
 }
 
 // routeSteps returns the steps that serve the quickstart's page through a Gateway.
 func (d *demo) routeSteps() []step {
 	return append(d.gatewaySteps(),
-		step{name: "apply " + routesFile, do: d.routes},
-		step{name: "reach the same page through the Gateway", do: d.proofOfRoutes},
+		step{name: "apply " + routesFile, action: d.routes},
+		step{name: "reach the same page through the Gateway", action: d.proofOfRoutes},
 	)
 }
 

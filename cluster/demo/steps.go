@@ -14,8 +14,8 @@ import (
 
 // A step is one thing to do. It says what it waits for through its progress.
 type step struct {
-	name string
-	do   func(ctx context.Context, p *progress) error
+	name   string
+	action func(ctx context.Context, p *progress) error
 }
 
 // run does the steps in turn, and prints each with the time it took.
@@ -24,7 +24,7 @@ func run(ctx context.Context, out io.Writer, steps []step) error {
 	for i, s := range steps {
 		p := &progress{out: out, began: time.Now()}
 		p.printf("[%d/%d] %s\n", i+1, len(steps), s.name)
-		if err := s.do(ctx, p); err != nil {
+		if err := s.action(ctx, p); err != nil {
 			return errors.Wrapf(err, "cannot %s", s.name)
 		}
 		p.printf("      done in %s (%s in all)\n", since(p.began), since(began))
@@ -48,12 +48,12 @@ func (p *progress) printf(format string, a ...any) {
 // Every change is shown at once, and a standstill each half minute.
 const repeatAfter = 30 * time.Second
 
-func (p *progress) waiting(what string) {
-	if what == p.last && time.Since(p.shown) < repeatAfter {
+func (p *progress) waiting(description string) {
+	if description == p.last && time.Since(p.shown) < repeatAfter {
 		return
 	}
-	p.last, p.shown = what, time.Now()
-	p.printf("      %6s  waiting: %s\n", since(p.began), what)
+	p.last, p.shown = description, time.Now()
+	p.printf("      %6s  waiting: %s\n", since(p.began), description)
 }
 
 // until runs check each second until it returns nothing. check returns what is missing. When

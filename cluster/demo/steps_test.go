@@ -72,8 +72,8 @@ func TestUntil(t *testing.T) {
 				}
 				var shown []string
 				for line := range strings.Lines(out.String()) {
-					_, what, _ := strings.Cut(line, "  w")
-					shown = append(shown, "w"+strings.TrimSpace(what))
+					_, text, _ := strings.Cut(line, "  w")
+					shown = append(shown, "w"+strings.TrimSpace(text))
 				}
 				if diff := cmp.Diff(tc.want.shown, shown); diff != "" {
 					t.Errorf("%s\nuntil(...): -want shown, +got shown:\n%s", tc.reason, diff)
@@ -87,11 +87,11 @@ func TestRun(t *testing.T) {
 	errBoom := errors.New("boom")
 	var done []string
 	ok := func(name string) step {
-		return step{name: name, do: func(context.Context, *progress) error { done = append(done, name); return nil }}
+		return step{name: name, action: func(context.Context, *progress) error { done = append(done, name); return nil }}
 	}
 	err := run(t.Context(), &bytes.Buffer{}, []step{
 		ok("first"),
-		{name: "second", do: func(context.Context, *progress) error { return errBoom }},
+		{name: "second", action: func(context.Context, *progress) error { return errBoom }},
 		ok("third"),
 	})
 	if diff := cmp.Diff(errBoom, err, cmpopts.EquateErrors()); diff != "" {
@@ -109,20 +109,20 @@ func TestExports(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		in     string
+		input  string
 		want   want
 	}{
 		"Quoted": {
 			reason: "Values are quoted as Go and shells do.",
-			in:     "export A=\"x y\"\nexport B=\"\"\n",
+			input:  "export A=\"x y\"\nexport B=\"\"\n",
 			want:   want{env: map[string]string{"A": "x y", "B": ""}},
 		},
-		"ErrNoAssignment": {reason: "Anything else is not read as if it were.", in: "lab: not up\n", want: want{err: cmpopts.AnyError}},
-		"ErrNotQuoted":    {reason: "An unquoted value is refused.", in: "export A=x\n", want: want{err: cmpopts.AnyError}},
+		"ErrNoAssignment": {reason: "Anything else is not read as if it were.", input: "lab: not up\n", want: want{err: cmpopts.AnyError}},
+		"ErrNotQuoted":    {reason: "An unquoted value is refused.", input: "export A=x\n", want: want{err: cmpopts.AnyError}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := exports(tc.in)
+			got, err := exports(tc.input)
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\nexports(...): -want error, +got error:\n%s", tc.reason, diff)
 			}

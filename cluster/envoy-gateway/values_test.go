@@ -64,9 +64,9 @@ func TestValues(t *testing.T) {
 	if r := m.Service.TLS.ClientCertificateRef; r == nil || string(r.Name) != charts.Extension+"-client" {
 		t.Errorf("the client certificate is looked for in %v, our Secret is %q", r, charts.Extension+"-client")
 	}
-	for _, of := range slices.Concat(m.BackendResources, m.PolicyResources) {
-		if of.Group != gatewayv1alpha1.Group || of.Version != gatewayv1alpha1.Version {
-			t.Errorf("no kind of ours is %v", of)
+	for _, gvk := range slices.Concat(m.BackendResources, m.PolicyResources) {
+		if gvk.Group != gatewayv1alpha1.Group || gvk.Version != gatewayv1alpha1.Version {
+			t.Errorf("no kind of ours is %v", gvk)
 		}
 	}
 	near := values.Deployment.Pod.Affinity.PodAffinity

@@ -60,8 +60,8 @@ func TestCheckAdmission(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p, b := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
-			for kind, into := range map[string]any{"ValidatingAdmissionPolicy": p, "ValidatingAdmissionPolicyBinding": b} {
-				if err := kustomization.Get(kind, kustomization.PolicyInternalKinds, into); err != nil {
+			for kind, obj := range map[string]any{"ValidatingAdmissionPolicy": p, "ValidatingAdmissionPolicyBinding": b} {
+				if err := kustomization.Get(kind, kustomization.PolicyInternalKinds, obj); err != nil {
 					t.Fatal(err)
 				}
 			}

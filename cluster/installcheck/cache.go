@@ -33,9 +33,9 @@ func checkCache(ctx context.Context, kube kubernetes.Interface, namespace, accou
 		if d.Spec.Template.Spec.ServiceAccountName != account {
 			continue
 		}
-		what := fmt.Sprintf("Deployment %s/%s watches objects of all namespaces", namespace, d.GetName())
+		requirement := fmt.Sprintf("Deployment %s/%s watches objects of all namespaces", namespace, d.GetName())
 		fix := fmt.Sprintf("Remove %s from args of Crossplane's chart: with it Crossplane never composes objects of other namespaces, and shows no error.", flagNamespaced)
-		if err := r.add(!namespaced(d), what, fix); err != nil {
+		if err := r.add(!namespaced(d), requirement, fix); err != nil {
 			return err
 		}
 	}

@@ -103,11 +103,11 @@ type report struct {
 }
 
 // add adds an object, with instructions for a missing one.
-func (r *report) add(ok bool, what, fix string) error {
-	line := "ok       " + what
+func (r *report) add(ok bool, requirement, fix string) error {
+	line := "ok       " + requirement
 	if !ok {
 		r.missing++
-		line = "missing  " + what + "\n         " + fix
+		line = "missing  " + requirement + "\n         " + fix
 	}
 	_, err := fmt.Fprintln(r.out, line)
 	return errors.Wrap(err, "cannot print")
@@ -131,15 +131,15 @@ func check(ctx context.Context, kube kubernetes.Interface, namespace, account, p
 		return err
 	}
 
-	for _, who := range []struct{ name, account, role string }{
+	for _, subject := range []struct{ name, account, role string }{
 		{name: "Crossplane", account: account, role: roleCrossplane},
 		{name: "The provider", account: provider, role: roleProvider},
 	} {
-		wanted, err := permissions(who.role)
+		wanted, err := permissions(subject.role)
 		if err != nil {
 			return err
 		}
-		if err := checkPermissions(ctx, kube, namespace, who.account, who.name, wanted, "Install or upgrade the chart tailscale-gateway, or apply deploy/kustomization.", r); err != nil {
+		if err := checkPermissions(ctx, kube, namespace, subject.account, subject.name, wanted, "Install or upgrade the chart tailscale-gateway, or apply deploy/kustomization.", r); err != nil {
 			return err
 		}
 	}
@@ -226,8 +226,8 @@ func single(rules []rbacv1.PolicyRule) []authv1.ResourceAttributes {
 			for _, res := range r.Resources {
 				name, sub, _ := strings.Cut(res, "/")
 				for _, v := range r.Verbs {
-					for _, of := range named(r) {
-						out = append(out, authv1.ResourceAttributes{Group: g, Resource: name, Subresource: sub, Verb: v, Name: of})
+					for _, resourceName := range named(r) {
+						out = append(out, authv1.ResourceAttributes{Group: g, Resource: name, Subresource: sub, Verb: v, Name: resourceName})
 					}
 				}
 			}

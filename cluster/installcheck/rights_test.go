@@ -33,11 +33,11 @@ func TestGatewayExtension(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sorted := func(in []authv1.ResourceAttributes) []authv1.ResourceAttributes {
-		slices.SortFunc(in, func(a, b authv1.ResourceAttributes) int {
+	sorted := func(attributes []authv1.ResourceAttributes) []authv1.ResourceAttributes {
+		slices.SortFunc(attributes, func(a, b authv1.ResourceAttributes) int {
 			return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb))
 		})
-		return slices.Compact(in)
+		return slices.Compact(attributes)
 	}
 	if diff := gocmp.Diff(sorted(want), sorted(got)); diff != "" {
 		t.Errorf("-the extension's chart, +the chart tailscale-gateway:\n%s", diff)

@@ -41,11 +41,11 @@ func checkRoutes(ctx context.Context, kube kubernetes.Interface, gatewayNamespac
 	values := fmt.Sprintf("helm upgrade --install eg oci://docker.io/envoyproxy/gateway-helm --version v1.9.1 --namespace %s --values cluster/envoy-gateway/values.yaml", gatewayNamespace)
 
 	var watched, granted []rbacv1.PolicyRule
-	for _, of := range []struct {
-		rules []byte
-		into  *[]rbacv1.PolicyRule
+	for _, source := range []struct {
+		rules  []byte
+		target *[]rbacv1.PolicyRule
 	}{{charts.ExtensionRules, &watched}, {charts.EnvoyGateway, &granted}} {
-		if err := yaml.Unmarshal(of.rules, of.into); err != nil {
+		if err := yaml.Unmarshal(source.rules, source.target); err != nil {
 			return errors.Wrap(err, "cannot parse rules of the chart")
 		}
 	}
@@ -143,22 +143,22 @@ func checkSecret(ctx context.Context, kube kubernetes.Interface, namespace, name
 	if err != nil && !kerrors.IsNotFound(err) {
 		return errors.Wrapf(err, "cannot look up Secret %s/%s", namespace, name)
 	}
-	has := func(key string) bool { return len(s.Data[key]) > 0 }
-	ok := err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !has(key) })
+	present := func(key string) bool { return len(s.Data[key]) > 0 }
+	ok := err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !present(key) })
 	return r.add(ok, fmt.Sprintf("Secret %s/%s with %s", namespace, name, strings.Join(keys, ", ")), fix)
 }
 
 func checkDeployment(ctx context.Context, kube kubernetes.Interface, namespace, name, install string, r *report) error {
-	what := fmt.Sprintf("Deployment %s/%s is ready", namespace, name)
+	requirement := fmt.Sprintf("Deployment %s/%s is ready", namespace, name)
 	d, err := kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if kerrors.IsNotFound(err) {
-		return r.add(false, what, install)
+		return r.add(false, requirement, install)
 	}
 	if err != nil {
 		return errors.Wrapf(err, "cannot look up Deployment %s/%s", namespace, name)
 	}
 	// Of pods that are not ready kubectl says why.
-	return r.add(ready(d), what, fmt.Sprintf("kubectl describe pods --namespace %s --selector %s", namespace, metav1.FormatLabelSelector(d.Spec.Selector)))
+	return r.add(ready(d), requirement, fmt.Sprintf("kubectl describe pods --namespace %s --selector %s", namespace, metav1.FormatLabelSelector(d.Spec.Selector)))
 }
 
 func ready(d *appsv1.Deployment) bool {
@@ -175,13 +175,13 @@ func checkConfig(ctx context.Context, kube kubernetes.Interface, gatewayNamespac
 	if err != nil && !kerrors.IsNotFound(err) {
 		return errors.Wrapf(err, "cannot look up ConfigMap %s/%s", gatewayNamespace, envoyGatewayConfig)
 	}
-	has := &egv1a1.EnvoyGateway{}
+	config := &egv1a1.EnvoyGateway{}
 	if err == nil {
-		if err := yaml.Unmarshal([]byte(cm.Data[configKey]), has); err != nil {
+		if err := yaml.Unmarshal([]byte(cm.Data[configKey]), config); err != nil {
 			return errors.Wrapf(err, "cannot parse ConfigMap %s/%s", gatewayNamespace, envoyGatewayConfig)
 		}
 	}
-	ours := manager(has.EnvoyGatewaySpec, extensionNamespace)
+	ours := manager(config.EnvoyGatewaySpec, extensionNamespace)
 	if err := r.add(ours != nil, fmt.Sprintf("Envoy Gateway asks the Service %s/%s, port 5005", extensionNamespace, charts.Extension), fix); err != nil || ours == nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func checkConfig(ctx context.Context, kube kubernetes.Interface, gatewayNamespac
 		return err
 	}
 	for _, c := range compare(ours, want, gatewayNamespace, extensionNamespace) {
-		if err := r.add(c.ok, c.what, fix); err != nil {
+		if err := r.add(c.ok, c.requirement, fix); err != nil {
 			return err
 		}
 	}
@@ -234,39 +234,39 @@ func manager(s egv1a1.EnvoyGatewaySpec, namespace string) *egv1a1.ExtensionManag
 
 // A comparison is one thing that is as wanted, or is not.
 type comparison struct {
-	ok   bool
-	what string
+	ok          bool
+	requirement string
 }
 
 // compare compares the configuration of Envoy Gateway with the expected one.
-func compare(has, want *egv1a1.ExtensionManager, gatewayNamespace, extensionNamespace string) []comparison {
+func compare(actual, want *egv1a1.ExtensionManager, gatewayNamespace, extensionNamespace string) []comparison {
 	var out []comparison
 	for _, k := range want.BackendResources {
 		out = append(out, comparison{
-			ok:   slices.ContainsFunc(has.BackendResources, func(h egv1a1.GroupVersionKind) bool { return h == k }),
-			what: fmt.Sprintf("Envoy Gateway knows %s as a kind of backends", k.Kind),
+			ok:          slices.ContainsFunc(actual.BackendResources, func(h egv1a1.GroupVersionKind) bool { return h == k }),
+			requirement: fmt.Sprintf("Envoy Gateway knows %s as a kind of backends", k.Kind),
 		})
 	}
 	for _, k := range want.PolicyResources {
 		out = append(out, comparison{
-			ok:   slices.ContainsFunc(has.PolicyResources, func(h egv1a1.GroupVersionKind) bool { return h == k }),
-			what: fmt.Sprintf("Envoy Gateway knows %s as a kind of policies", k.Kind),
+			ok:          slices.ContainsFunc(actual.PolicyResources, func(h egv1a1.GroupVersionKind) bool { return h == k }),
+			requirement: fmt.Sprintf("Envoy Gateway knows %s as a kind of policies", k.Kind),
 		})
 	}
 	return append(out,
-		comparison{ok: includesAll(has), what: "Envoy Gateway's hook Translation includes all listeners, routes, clusters and secrets"},
+		comparison{ok: includesAll(actual), requirement: "Envoy Gateway's hook Translation includes all listeners, routes, clusters and secrets"},
 		comparison{
-			ok:   has.MaxMessageSize != nil && has.MaxMessageSize.Cmp(*want.MaxMessageSize) >= 0,
-			what: fmt.Sprintf("Envoy Gateway's maxMessageSize is %s or more", want.MaxMessageSize),
+			ok:          actual.MaxMessageSize != nil && actual.MaxMessageSize.Cmp(*want.MaxMessageSize) >= 0,
+			requirement: fmt.Sprintf("Envoy Gateway's maxMessageSize is %s or more", want.MaxMessageSize),
 		},
-		comparison{ok: !has.FailOpen, what: "Envoy Gateway's failOpen is false: true drops every Deny and lets clients forge identity headers when the extension returns an error"},
+		comparison{ok: !actual.FailOpen, requirement: "Envoy Gateway's failOpen is false: true drops every Deny and lets clients forge identity headers when the extension returns an error"},
 		comparison{
-			ok:   trusts(has.Service.TLS, gatewayNamespace, extensionNamespace),
-			what: fmt.Sprintf("Envoy Gateway checks the extension's certificate by the Secret %s/%s-ca", extensionNamespace, charts.Extension),
+			ok:          trusts(actual.Service.TLS, gatewayNamespace, extensionNamespace),
+			requirement: fmt.Sprintf("Envoy Gateway checks the extension's certificate by the Secret %s/%s-ca", extensionNamespace, charts.Extension),
 		},
 		comparison{
-			ok:   presents(has.Service.TLS, gatewayNamespace, extensionNamespace),
-			what: fmt.Sprintf("Envoy Gateway presents the certificate of the Secret %s/%s-client", extensionNamespace, charts.Extension),
+			ok:          presents(actual.Service.TLS, gatewayNamespace, extensionNamespace),
+			requirement: fmt.Sprintf("Envoy Gateway presents the certificate of the Secret %s/%s-client", extensionNamespace, charts.Extension),
 		},
 	)
 }
@@ -277,9 +277,9 @@ func includesAll(m *egv1a1.ExtensionManager) bool {
 	}
 	t := m.Hooks.XDSTranslator.Translation
 	// Clusters and secrets are included unless somebody says otherwise.
-	yes := func(b *bool, or bool) bool { return (b == nil && or) || (b != nil && *b) }
-	return t != nil && t.Listener != nil && yes(t.Listener.IncludeAll, false) && t.Route != nil && yes(t.Route.IncludeAll, false) &&
-		(t.Cluster == nil || yes(t.Cluster.IncludeAll, true)) && (t.Secret == nil || yes(t.Secret.IncludeAll, true))
+	enabled := func(b *bool, or bool) bool { return (b == nil && or) || (b != nil && *b) }
+	return t != nil && t.Listener != nil && enabled(t.Listener.IncludeAll, false) && t.Route != nil && enabled(t.Route.IncludeAll, false) &&
+		(t.Cluster == nil || enabled(t.Cluster.IncludeAll, true)) && (t.Secret == nil || enabled(t.Secret.IncludeAll, true))
 }
 
 // trusts reports whether Envoy Gateway knows the extension by the Secret that its chart makes.
@@ -293,9 +293,9 @@ func presents(tls *egv1a1.ExtensionTLS, gatewayNamespace, extensionNamespace str
 }
 
 // names reports whether a reference from one namespace is to a Secret of another.
-func names(r gwapiv1.SecretObjectReference, from, name, in string) bool {
+func names(r gwapiv1.SecretObjectReference, namespace, name, secretNamespace string) bool {
 	if r.Namespace != nil && *r.Namespace != "" {
-		from = string(*r.Namespace)
+		namespace = string(*r.Namespace)
 	}
-	return string(r.Name) == name && from == in
+	return string(r.Name) == name && namespace == secretNamespace
 }

@@ -69,22 +69,22 @@ func secret(name string, keys ...string) *corev1.Secret {
 }
 
 // served is all that the extension watches, except for some.
-func served(t *testing.T, without ...string) []*metav1.APIResourceList {
+func served(t *testing.T, excluded ...string) []*metav1.APIResourceList {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
 	if err := yaml.Unmarshal(charts.ExtensionRules, &rules); err != nil {
 		t.Fatal(err)
 	}
-	gone := map[string]bool{}
-	for _, w := range without {
-		gone[w] = true
+	skip := map[string]bool{}
+	for _, w := range excluded {
+		skip[w] = true
 	}
 	var out []*metav1.APIResourceList
 	for _, r := range rules {
 		for _, g := range r.APIGroups {
 			l := &metav1.APIResourceList{GroupVersion: strings.TrimPrefix(g+"/v1", "/")}
 			for _, res := range r.Resources {
-				if !gone[res] {
+				if !skip[res] {
 					l.APIResources = append(l.APIResources, metav1.APIResource{Name: res})
 				}
 			}
@@ -109,11 +109,11 @@ func TestCheckRoutes(t *testing.T) {
 		fix     string
 	}
 	cases := map[string]struct {
-		reason  string
-		objects func(*testing.T) []runtime.Object
-		without []string
-		denied  func(account string, a authv1.ResourceAttributes) bool
-		want    want
+		reason   string
+		objects  func(*testing.T) []runtime.Object
+		excluded []string
+		denied   func(account string, a authv1.ResourceAttributes) bool
+		want     want
 	}{
 		"Complete": {
 			reason:  "A cluster as our values make it passes.",
@@ -143,9 +143,9 @@ func TestCheckRoutes(t *testing.T) {
 			}, fix: "kubectl create job certificates --from=cronjob/tailscale-gateway-extension-certificates"},
 		},
 		"NoCRD": {
-			reason:  "A kind that nobody defines is named, with what defines it.",
-			objects: whole,
-			without: []string{"tailscaleservices", "grpcroutes"},
+			reason:   "A kind that nobody defines is named, with what defines it.",
+			objects:  whole,
+			excluded: []string{"tailscaleservices", "grpcroutes"},
 			want: want{err: cmpopts.AnyError, missing: []string{
 				"missing  The API server knows grpcroutes.gateway.networking.k8s.io",
 				"missing  The API server knows tailscaleservices.gateway.tailscale.com",
@@ -218,7 +218,7 @@ func TestCheckRoutes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientset(tc.objects(t)...)
-			kube.Discovery().(*fakediscovery.FakeDiscovery).Resources = served(t, tc.without...)
+			kube.Discovery().(*fakediscovery.FakeDiscovery).Resources = served(t, tc.excluded...)
 			kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 				r := a.(clienttesting.CreateAction).GetObject().(*authv1.SubjectAccessReview).DeepCopy()
 				_, account, _ := strings.Cut(strings.TrimPrefix(r.Spec.User, "system:serviceaccount:"), ":")

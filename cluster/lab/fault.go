@@ -17,7 +17,7 @@ import (
 )
 
 type tailnetFaultCmd struct {
-	On         []string      `default:"api" enum:"api,control,derp" help:"What fails: api is the API with its credentials; control is what nodes ask of the control server, its key, new connections, and requests in those that are open; derp is the relay. Several, separated by commas."`
+	Targets    []string      `name:"on" default:"api" enum:"api,control,derp" help:"What fails: api is the API with its credentials; control is what nodes ask of the control server, its key, new connections, and requests in those that are open; derp is the relay. Several, separated by commas."`
 	Status     int           `default:"500" help:"Status that requests are answered with. 0 serves them, for --latency alone."`
 	RetryAfter time.Duration `help:"Header Retry-After of these answers, as with --status=429."`
 	Refuse     bool          `help:"Reset connections in place of an answer."`
@@ -41,7 +41,7 @@ func (c *tailnetFaultCmd) faults() []tailnetsim.Fault {
 	if c.Path != "" {
 		return append(out, f)
 	}
-	for _, name := range c.On {
+	for _, name := range c.Targets {
 		f.Path = faultPaths[name]
 		out = append(out, f)
 	}
@@ -71,9 +71,9 @@ func (c *tailnetFaultCmd) Run(r runtime) error {
 		return errors.Wrap(err, "cannot ask the simulator")
 	}
 	defer rsp.Body.Close() // Only read.
-	said, err := io.ReadAll(rsp.Body)
+	reply, err := io.ReadAll(rsp.Body)
 	if err != nil || rsp.StatusCode != http.StatusOK {
-		return errors.Errorf("cannot set faults: %s: %s, %v", rsp.Status, strings.TrimSpace(string(said)), err)
+		return errors.Errorf("cannot set faults: %s: %s, %v", rsp.Status, strings.TrimSpace(string(reply)), err)
 	}
 	return nil
 }

@@ -27,14 +27,14 @@ type loadCmd struct {
 	URL            string        `arg:"" help:"URL to get again and again."`
 	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"The client: that of the tailnet, or the cluster's node, which resolves names of Services."`
 	First          bool          `xor:"end" help:"End with the first answer."`
-	Gone           bool          `xor:"end" help:"End once answers have begun, which a line on stderr reports, and stopped again."`
-	Every          time.Duration `default:"20ms" help:"Pause between attempts, for --first and --gone."`
+	Stopped        bool          `name:"gone" xor:"end" help:"End once answers have begun, which a line on stderr reports, and stopped again."`
+	Interval       time.Duration `name:"every" default:"20ms" help:"Pause between attempts, for --first and --gone."`
 	Workers        int           `default:"1" help:"Number of concurrent clients."`
 	Rate           float64       `help:"Maximum number of requests per second. 0 means no limit."`
 	NewConnections bool          `help:"Use a new connection for each request."`
 	Expect         string        `help:"Text that an answer must contain."`
 	Timeout        time.Duration `default:"10s" help:"How long to wait for an answer."`
-	For            time.Duration `default:"10m" help:"Duration. An interrupt ends it, too."`
+	Duration       time.Duration `name:"for" default:"10m" help:"Duration. An interrupt ends it, too."`
 }
 
 // Run prints a report as JSON, also when it is interrupted.
@@ -60,15 +60,15 @@ func (c *loadCmd) Run(r runtime) error {
 			return tailnet.Dial(ctx, socket, network, addr)
 		}
 	}
-	ctx, cancel := context.WithTimeout(r, c.For)
+	ctx, cancel := context.WithTimeout(r, c.Duration)
 	defer cancel()
 	var report load.Report
 	var failed error
 	switch {
 	case c.First:
-		report, failed = load.First(ctx, o, c.Every)
-	case c.Gone:
-		report, failed = load.Gone(ctx, o, c.Every, func() { fmt.Fprintln(os.Stderr, "answered") })
+		report, failed = load.First(ctx, o, c.Interval)
+	case c.Stopped:
+		report, failed = load.Gone(ctx, o, c.Interval, func() { fmt.Fprintln(os.Stderr, "answered") })
 	default:
 		report = load.Run(ctx, o)
 	}

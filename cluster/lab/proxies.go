@@ -72,11 +72,11 @@ func selectProxies(all []tools.Tool, versions []string) ([]tools.Tool, error) {
 	for _, v := range versions {
 		i := slices.IndexFunc(all, func(t tools.Tool) bool { return t.Version == v })
 		if i < 0 {
-			known := make([]string, len(all))
+			available := make([]string, len(all))
 			for n, t := range all {
-				known[n] = t.Version
+				available[n] = t.Version
 			}
-			return nil, errors.Errorf("cannot find version %q: there are %s", v, strings.Join(known, ", "))
+			return nil, errors.Errorf("cannot find version %q: there are %s", v, strings.Join(available, ", "))
 		}
 		out = append(out, all[i])
 	}

@@ -21,7 +21,7 @@ func registry(r runtime) (string, error) {
 
 // pushAll makes images and puts them into the lab's registry.
 func pushAll(r runtime, all ...images.Image) error {
-	to, err := registry(r)
+	addr, err := registry(r)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func pushAll(r runtime, all ...images.Image) error {
 		if err != nil {
 			return err
 		}
-		if err := images.Push(r, to, i.Name, img); err != nil {
+		if err := images.Push(r, addr, i.Name, img); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func push(r runtime, name, file string) error {
 	if err != nil {
 		return err
 	}
-	to, err := st.Forward(daemon.ForwardRegistry)
+	addr, err := st.Forward(daemon.ForwardRegistry)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func push(r runtime, name, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := images.Push(r, to, name, img); err != nil {
+	if err := images.Push(r, addr, name, img); err != nil {
 		return err
 	}
 	ref, err := images.In(st.IPFamily.Hub().RegistryInCluster(), name)

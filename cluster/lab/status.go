@@ -90,7 +90,7 @@ func (c *envCmd) Run(r runtime) error {
 		return err
 	}
 	hub := st.IPFamily.Hub()
-	in, err := plan.FindTailnet(r.tailnet.Name, st.IPFamily)
+	selected, err := plan.FindTailnet(r.tailnet.Name, st.IPFamily)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *envCmd) Run(r runtime) error {
 		{"REGISTRY", registry},
 		{"REGISTRY_IN_CLUSTER", hub.RegistryInCluster()},
 		{"TAILNET_API", tailnet},
-		{"TAILNET_API_IN_CLUSTER", in.URL},
+		{"TAILNET_API_IN_CLUSTER", selected.URL},
 		{"CACHE", r.paths.Cache},
 		{"TAILNET_DOMAIN", r.tailnet.Domain},
 		{"ACME_ROOT", daemon.ACMERoot(r.paths)},
@@ -119,8 +119,8 @@ func tailnetAPI(r runtime, st daemon.Status) (string, error) {
 	if r.tailnet.Index >= st.Tailnets {
 		return "", errors.Errorf("cannot find tailnet %q: the lab was brought up with --tailnets=%d", r.tailnet.Name, st.Tailnets)
 	}
-	from, err := st.Forward(daemon.ForwardTailnet + r.tailnet.Name)
-	return "http://" + from, err
+	addr, err := st.Forward(daemon.ForwardTailnet + r.tailnet.Name)
+	return "http://" + addr, err
 }
 
 type logsCmd struct {

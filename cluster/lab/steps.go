@@ -14,7 +14,7 @@ import (
 
 // every is how often a step that takes long is mentioned where nothing can be
 // overwritten.
-const every = 15 * time.Second
+const progressInterval = 15 * time.Second
 
 // A stepPrinter shows steps as they end, and below them what runs.
 type stepPrinter struct {
@@ -52,7 +52,7 @@ func (p *stepPrinter) print(steps []daemon.Step) {
 			w = w[:110] + "..."
 		}
 		fmt.Fprint(p.out, "  waiting: "+w)
-	case time.Since(p.last) > every:
+	case time.Since(p.last) > progressInterval:
 		p.last = time.Now()
 		fmt.Fprintf(p.out, "  waiting: %s\n", w)
 	}

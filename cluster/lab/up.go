@@ -154,8 +154,8 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 	fmt.Printf("building %s\n", pkg)
 	sim := exec.CommandContext(r, "go", "build", "-o", bin["tailnetsim"], pkg)
 	sim.Dir = p.Root
-	if said, err := sim.CombinedOutput(); err != nil {
-		return errors.Errorf("cannot build %s: %v: %s", pkg, err, strings.TrimSpace(string(said)))
+	if output, err := sim.CombinedOutput(); err != nil {
+		return errors.Errorf("cannot build %s: %v: %s", pkg, err, strings.TrimSpace(string(output)))
 	}
 	// `go run` removes this program when it ends, the daemon needs its own.
 	lab := filepath.Join(p.State, "bin", "lab")
@@ -206,17 +206,17 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 }
 
 // copySelf copies this program.
-func copySelf(to string) error {
-	in, err := os.Open("/proc/self/exe")
+func copySelf(dst string) error {
+	src, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return errors.Wrap(err, "cannot open this program")
 	}
-	defer in.Close()                                                       // Only read.
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) // A program.
+	defer src.Close()                                                       // Only read.
+	out, err := os.OpenFile(dst, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) // A program.
 	if err != nil {
 		return errors.Wrap(err, "cannot copy this program")
 	}
-	if _, err := io.Copy(out, in); err != nil {
+	if _, err := io.Copy(out, src); err != nil {
 		_ = out.Close() // The other error has the cause.
 		return errors.Wrap(err, "cannot copy this program")
 	}

@@ -156,9 +156,9 @@ func open(t *testing.T, policies []networkingv1.NetworkPolicy, l map[string]stri
 		if !selects(t, p.Spec.PodSelector, l) {
 			continue
 		}
-		for _, in := range p.Spec.Ingress {
-			for _, of := range in.Ports {
-				if len(in.From) == 0 && of.Port.IntVal == port {
+		for _, ingress := range p.Spec.Ingress {
+			for _, policyPort := range ingress.Ports {
+				if len(ingress.From) == 0 && policyPort.Port.IntVal == port {
 					return true
 				}
 			}

@@ -28,8 +28,8 @@ func promtool(t *testing.T, args ...string) {
 	}
 	program = append(program, args...)
 	cmd := exec.CommandContext(t.Context(), program[0], program[1:]...)
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
 	}
 }
 

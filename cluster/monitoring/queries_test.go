@@ -22,7 +22,7 @@ type rule struct {
 	Alert       string            `json:"alert,omitempty"`
 	Record      string            `json:"record,omitempty"`
 	Expr        string            `json:"expr"`
-	For         string            `json:"for,omitempty"`
+	Duration    string            `json:"for,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -43,8 +43,8 @@ func alerts(t *testing.T) []rule {
 		t.Fatal(err)
 	}
 	var out []rule
-	for _, of := range g.Groups {
-		out = append(out, of.Rules...)
+	for _, ruleGroup := range g.Groups {
+		out = append(out, ruleGroup.Rules...)
 	}
 	return out
 }
@@ -66,9 +66,9 @@ func panelQueries(t *testing.T) map[string][]string {
 	}
 	out := map[string][]string{}
 	for _, p := range d.Panels {
-		for _, of := range p.Targets {
+		for _, target := range p.Targets {
 			// Grafana fills in a duration.
-			out[p.Title] = append(out[p.Title], strings.ReplaceAll(of.Expr, "$__rate_interval", "5m"))
+			out[p.Title] = append(out[p.Title], strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
 		}
 		if p.Type != "row" && len(p.Targets) == 0 {
 			t.Errorf("panel %q shows nothing", p.Title)
@@ -110,7 +110,7 @@ var metric = regexp.MustCompile(`\b(?:tailscale_gateway|crossplane)_[a-z_]+\b`)
 // TestMetricsExist checks that the metrics of alerts and panels exist, because a query of an
 // unknown metric is empty for ever.
 func TestMetricsExist(t *testing.T) {
-	known := known(t)
+	documented := known(t)
 	queries := panelQueries(t)
 	for _, r := range alerts(t) {
 		queries[r.Alert] = append(queries[r.Alert], r.Expr)
@@ -122,7 +122,7 @@ func TestMetricsExist(t *testing.T) {
 				t.Errorf("%q is over no metric of ours: %s", title, q)
 			}
 			for _, n := range names {
-				if !known[n] {
+				if !documented[n] {
 					t.Errorf("%q is over %s, which the reference does not list", title, n)
 				}
 			}

@@ -34,14 +34,14 @@ const (
 )
 
 // Get parses the object of a kind and name in Install. It returns an error if Install has none.
-func Get(kind, name string, into any) error {
+func Get(kind, name string, obj any) error {
 	for doc := range bytes.SplitSeq(Install, []byte("\n---\n")) {
 		m := metav1.PartialObjectMetadata{}
 		if err := yaml.Unmarshal(doc, &m); err != nil {
 			return errors.Wrap(err, "cannot parse the manifest")
 		}
 		if m.Kind == kind && m.GetName() == name {
-			return errors.Wrapf(yaml.UnmarshalStrict(doc, into), "cannot parse %s %q", kind, name)
+			return errors.Wrapf(yaml.UnmarshalStrict(doc, obj), "cannot parse %s %q", kind, name)
 		}
 	}
 	return errors.Errorf("the manifest has no %s %q", kind, name)

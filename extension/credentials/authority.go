@@ -42,14 +42,14 @@ type Pair struct {
 
 // leaf returns the parsed certificate.
 func (p Pair) leaf() (*x509.Certificate, error) {
-	of, err := tls.X509KeyPair(p.Cert, p.Key)
+	pair, err := tls.X509KeyPair(p.Cert, p.Key)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read certificate")
 	}
-	if of.Leaf != nil {
-		return of.Leaf, nil
+	if pair.Leaf != nil {
+		return pair.Leaf, nil
 	}
-	out, err := x509.ParseCertificate(of.Certificate[0])
+	out, err := x509.ParseCertificate(pair.Certificate[0])
 	return out, errors.Wrap(err, "cannot read certificate")
 }
 
@@ -63,15 +63,15 @@ type Authority struct {
 }
 
 // NewAuthority returns a new authority of that name.
-func NewAuthority(name string, now time.Time) (*Authority, error) {
+func NewAuthority(name string, at time.Time) (*Authority, error) {
 	return issue(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: name},
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 		MaxPathLenZero:        true,
 		KeyUsage:              x509.KeyUsageCertSign,
-		NotBefore:             now.Add(-skew),
-		NotAfter:              now.Add(authorityLife),
+		NotBefore:             at.Add(-skew),
+		NotAfter:              at.Add(authorityLife),
 	}, nil)
 }
 
@@ -85,31 +85,31 @@ func readAuthority(p Pair) (*Authority, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read key")
 	}
-	of, ok := key.(*ecdsa.PrivateKey)
+	ecKey, ok := key.(*ecdsa.PrivateKey)
 	if !ok || !cert.IsCA {
 		return nil, errors.New("the certificate is not an authority of the extension")
 	}
-	return &Authority{Pair: p, cert: cert, key: of}, nil
+	return &Authority{Pair: p, cert: cert, key: ecKey}, nil
 }
 
 // Server issues a server certificate for names and addresses.
-func (a *Authority) Server(names []string, now time.Time) (Pair, error) {
-	return a.leafOf(names, x509.ExtKeyUsageServerAuth, now)
+func (a *Authority) Server(names []string, at time.Time) (Pair, error) {
+	return a.leafOf(names, x509.ExtKeyUsageServerAuth, at)
 }
 
 // Client issues a client certificate for a name.
-func (a *Authority) Client(name string, now time.Time) (Pair, error) {
-	return a.leafOf([]string{name}, x509.ExtKeyUsageClientAuth, now)
+func (a *Authority) Client(name string, at time.Time) (Pair, error) {
+	return a.leafOf([]string{name}, x509.ExtKeyUsageClientAuth, at)
 }
 
-func (a *Authority) leafOf(names []string, usage x509.ExtKeyUsage, now time.Time) (Pair, error) {
+func (a *Authority) leafOf(names []string, usage x509.ExtKeyUsage, at time.Time) (Pair, error) {
 	t := &x509.Certificate{
 		// A DNS name has up to 253 characters, and a common name 64. Clients ignore it.
 		Subject:     pkix.Name{CommonName: names[0][:min(len(names[0]), 64)]},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{usage},
-		NotBefore:   now.Add(-skew),
-		NotAfter:    now.Add(leafLife),
+		NotBefore:   at.Add(-skew),
+		NotAfter:    at.Add(leafLife),
 	}
 	for _, n := range names {
 		if ip := net.ParseIP(n); ip != nil {
@@ -126,7 +126,7 @@ func (a *Authority) leafOf(names []string, usage x509.ExtKeyUsage, now time.Time
 }
 
 // issue issues a certificate that an authority, or the certificate itself, signs.
-func issue(t *x509.Certificate, by *Authority) (*Authority, error) {
+func issue(t *x509.Certificate, parent *Authority) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a key")
@@ -134,10 +134,10 @@ func issue(t *x509.Certificate, by *Authority) (*Authority, error) {
 	if t.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits)); err != nil {
 		return nil, errors.Wrap(err, "cannot make a serial number")
 	}
-	if by == nil {
-		by = &Authority{cert: t, key: key}
+	if parent == nil {
+		parent = &Authority{cert: t, key: key}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, by.cert, key.Public(), by.key)
+	der, err := x509.CreateCertificate(rand.Reader, t, parent.cert, key.Public(), parent.key)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot sign a certificate")
 	}
@@ -152,15 +152,15 @@ func issue(t *x509.Certificate, by *Authority) (*Authority, error) {
 	return &Authority{Pair: Pair{Cert: encode(cert), Key: b}, cert: cert, key: key}, nil
 }
 
-func encode(of ...*x509.Certificate) []byte {
+func encode(certs ...*x509.Certificate) []byte {
 	out := &bytes.Buffer{}
-	for _, c := range of {
+	for _, c := range certs {
 		_ = pem.Encode(out, &pem.Block{Type: certificateBlock, Bytes: c.Raw}) // A buffer never fails.
 	}
 	return out.Bytes()
 }
 
 // due reports whether a certificate is due for renewal.
-func due(c *x509.Certificate, now time.Time) bool {
-	return now.After(c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 3))
+func due(c *x509.Certificate, at time.Time) bool {
+	return at.After(c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 3))
 }

@@ -56,7 +56,7 @@ type Keeper struct {
 	namespace, name string
 	names           names
 	log             logging.Logger
-	now             func() time.Time
+	clock           func() time.Time
 
 	current atomic.Pointer[held]
 }
@@ -70,10 +70,10 @@ type held struct {
 // NewKeeper returns the Keeper of an extension whose ServiceAccount and Service have that name. The
 // ServiceAccount owns the Secrets, which the provider has created without certificates.
 func NewKeeper(kube kubernetes.Interface, namespace, name string, log logging.Logger) *Keeper {
-	k := &Keeper{kube: kube, namespace: namespace, name: name, log: log, now: time.Now, names: names{client: objects.ExtensionClient(name), envoy: name + suffixEnvoy}}
+	k := &Keeper{kube: kube, namespace: namespace, name: name, log: log, clock: time.Now, names: names{client: objects.ExtensionClient(name), envoy: name + suffixEnvoy}}
 	for _, service := range []string{name, name + suffixEDS} {
-		of := service + "." + namespace
-		k.names.server = append(k.names.server, of+".svc", of, of+".svc.cluster.local")
+		host := service + "." + namespace
+		k.names.server = append(k.names.server, host+".svc", host, host+".svc.cluster.local")
 	}
 	// gRPC uses localhost as the name of the server at a Unix socket.
 	k.names.server = append(k.names.server, "localhost")
@@ -108,12 +108,12 @@ func (k *Keeper) Run(ctx context.Context, changed func()) error {
 			return nil
 		case <-tick.C:
 		}
-		before := k.current.Load()
+		previous := k.current.Load()
 		if err := k.sync(ctx); err != nil {
 			k.log.Info("Cannot renew certificates; the current ones stay", "error", err)
 			continue
 		}
-		if k.current.Load() != before {
+		if k.current.Load() != previous {
 			k.log.Info("Certificates have changed")
 			changed()
 		}
@@ -167,8 +167,8 @@ func (k *Keeper) agreed(ctx context.Context) (set, error) {
 		if err != nil {
 			return set{}, err
 		}
-		s, made, err := setOf(o.Data).renewed(k.names, k.now())
-		if err != nil || !made {
+		s, changed, err := setOf(o.Data).renewed(k.names, k.clock())
+		if err != nil || !changed {
 			return s, err
 		}
 		if last = k.put(ctx, o, s.data()); last == nil {

@@ -34,15 +34,15 @@ const (
 
 // created returns the Secrets that the provider has created (internal/controller/extension).
 func created() []runtime.Object {
-	of := func(name string, t corev1.SecretType, data map[string][]byte) *corev1.Secret {
+	newSecret := func(name string, t corev1.SecretType, data map[string][]byte) *corev1.Secret {
 		return &corev1.Secret{Type: t, Data: data, ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{"gateway.tailscale.com/secret-type": "extension"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: "web-extension", UID: "account"}},
 		}}
 	}
 	return []runtime.Object{
-		of("web-extension-certificates", corev1.SecretTypeOpaque, nil),
-		of("web-extension-client", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": {}, "tls.key": {}}),
+		newSecret("web-extension-certificates", corev1.SecretTypeOpaque, nil),
+		newSecret("web-extension-client", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": {}, "tls.key": {}}),
 	}
 }
 
@@ -63,7 +63,7 @@ func cluster(t *testing.T, secrets ...runtime.Object) *fake.Clientset {
 func keeper(t *testing.T, kube *fake.Clientset, at time.Time) *Keeper {
 	t.Helper()
 	k := NewKeeper(kube, namespace, name, logging.NewNopLogger())
-	k.now = func() time.Time { return at }
+	k.clock = func() time.Time { return at }
 	if err := k.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -129,16 +129,16 @@ func TestMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for of, c := range map[string]tls.Certificate{k.ClientName(): pair, k.EnvoyName(): envoy} {
+	for clientName, c := range map[string]tls.Certificate{k.ClientName(): pair, k.EnvoyName(): envoy} {
 		leaf, err := x509.ParseCertificate(c.Certificate[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := leaf.Verify(x509.VerifyOptions{DNSName: of, Roots: clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
-			t.Errorf("the certificate of %s is refused: %v", of, err)
+		if _, err := leaf.Verify(x509.VerifyOptions{DNSName: clientName, Roots: clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			t.Errorf("the certificate of %s is refused: %v", clientName, err)
 		}
 		if _, err := leaf.Verify(x509.VerifyOptions{Roots: clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
-			t.Errorf("the certificate of %s is valid for a server", of)
+			t.Errorf("the certificate of %s is valid for a server", clientName)
 		}
 	}
 }
@@ -146,9 +146,9 @@ func TestMade(t *testing.T) {
 // TestAgree starts several replicas.
 func TestAgree(t *testing.T) {
 	kube := cluster(t, created()...)
-	now := time.Now()
-	one, two := keeper(t, kube, now), keeper(t, kube, now)
-	if diff := cmp.Diff(one.current.Load().set.data(), two.current.Load().set.data()); diff != "" {
+	at := time.Now()
+	first, two := keeper(t, kube, at), keeper(t, kube, at)
+	if diff := cmp.Diff(first.current.Load().set.data(), two.current.Load().set.data()); diff != "" {
 		t.Errorf("replicas have different certificates:\n%s", diff)
 	}
 }
@@ -160,7 +160,7 @@ func TestRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := func(key string) set {
+	partial := func(key string) set {
 		d := maps.Clone(old.data())
 		delete(d, key)
 		return setOf(d)
@@ -172,34 +172,34 @@ func TestRenewed(t *testing.T) {
 	type want struct{ leaves, authority bool }
 	cases := map[string]struct {
 		reason string
-		in     set
+		input  set
 		at     time.Time
 		want   want
 	}{
-		"Young":          {reason: "Fresh certificates should stay.", in: old, at: start.Add(24 * time.Hour)},
-		"BeforeDue":      {reason: "Certificates with a third of their lifetime left should stay.", in: old, at: start.Add(leafLife/3*2 - time.Hour)},
-		"Due":            {reason: "Older ones should be renewed by the same authority.", in: old, at: start.Add(leafLife / 3 * 2), want: want{leaves: true}},
-		"Ended":          {reason: "Expired ones should be renewed.", in: old, at: start.Add(2 * leafLife), want: want{leaves: true}},
-		"NoEnvoy":        {reason: "Missing ones should be made.", in: without(keyEnvoyCert), at: start, want: want{leaves: true}},
-		"OtherNames":     {reason: "Certificates for other names should be made again.", in: other, at: start, want: want{leaves: true}},
-		"AuthorityDue":   {reason: "An authority should be renewed long before it expires.", in: old, at: start.Add(authorityLife / 3 * 2), want: want{leaves: true, authority: true}},
-		"NoAuthorityKey": {reason: "An authority without its key should be replaced.", in: without(keyCAKey), at: start, want: want{leaves: true, authority: true}},
+		"Young":          {reason: "Fresh certificates should stay.", input: old, at: start.Add(24 * time.Hour)},
+		"BeforeDue":      {reason: "Certificates with a third of their lifetime left should stay.", input: old, at: start.Add(leafLife/3*2 - time.Hour)},
+		"Due":            {reason: "Older ones should be renewed by the same authority.", input: old, at: start.Add(leafLife / 3 * 2), want: want{leaves: true}},
+		"Ended":          {reason: "Expired ones should be renewed.", input: old, at: start.Add(2 * leafLife), want: want{leaves: true}},
+		"NoEnvoy":        {reason: "Missing ones should be made.", input: partial(keyEnvoyCert), at: start, want: want{leaves: true}},
+		"OtherNames":     {reason: "Certificates for other names should be made again.", input: other, at: start, want: want{leaves: true}},
+		"AuthorityDue":   {reason: "An authority should be renewed long before it expires.", input: old, at: start.Add(authorityLife / 3 * 2), want: want{leaves: true, authority: true}},
+		"NoAuthorityKey": {reason: "An authority without its key should be replaced.", input: partial(keyCAKey), at: start, want: want{leaves: true, authority: true}},
 		"Empty":          {reason: "An empty set should become a complete one.", at: start, want: want{leaves: true, authority: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, made, err := tc.in.renewed(n, tc.at)
+			got, changed, err := tc.input.renewed(n, tc.at)
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := want{leaves: made, authority: !bytes.Equal(got.caKey, tc.in.caKey)}
+			g := want{leaves: changed, authority: !bytes.Equal(got.caKey, tc.input.caKey)}
 			if diff := cmp.Diff(tc.want, g, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if g.authority && len(tc.in.ca) > 0 && tc.at.Before(start.Add(authorityLife)) && !bytes.HasSuffix(got.ca, tc.in.ca) {
+			if g.authority && len(tc.input.ca) > 0 && tc.at.Before(start.Add(authorityLife)) && !bytes.HasSuffix(got.ca, tc.input.ca) {
 				t.Errorf("\n%s\nthe previous authority is no longer trusted", tc.reason)
 			}
-			if _, again, err := got.renewed(n, tc.at); err != nil || again {
+			if _, repeat, err := got.renewed(n, tc.at); err != nil || repeat {
 				t.Errorf("\n%s\na renewed set is renewed again: %v", tc.reason, err)
 			}
 		})
@@ -217,10 +217,10 @@ func TestRun(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, replica := range []string{"one", "two"} {
 			k := keeper(t, kube, at)
-			k.now = func() time.Time { return at.Add(time.Duration(later.Load())) }
+			k.clock = func() time.Time { return at.Add(time.Duration(later.Load())) }
 			go func() { _ = k.Run(ctx, func() { changes <- replica }) }() // Ends with the context.
 		}
-		hear := func(what string) {
+		hear := func(event string) {
 			t.Helper()
 			<-time.After(3 * syncInterval)
 			got := map[string]bool{}
@@ -228,7 +228,7 @@ func TestRun(t *testing.T) {
 				got[<-changes] = true
 			}
 			if diff := cmp.Diff(map[string]bool{"one": true, "two": true}, got); diff != "" {
-				t.Errorf("%s: replicas with the change: -want, +got:\n%s", what, diff)
+				t.Errorf("%s: replicas with the change: -want, +got:\n%s", event, diff)
 			}
 		}
 		first := secret(t, kube, "web-extension-client")

@@ -40,13 +40,13 @@ type Writer struct {
 	namespace, name string
 	names           names
 	log             logging.Logger
-	now             func() time.Time
+	clock           func() time.Time
 }
 
 // NewWriter returns a Writer for an extension of that name. Its servers have the given DNS names.
 func NewWriter(kube kubernetes.Interface, namespace, name string, servers []string, log logging.Logger) *Writer {
 	return &Writer{
-		kube: kube, namespace: namespace, name: name, log: log, now: time.Now,
+		kube: kube, namespace: namespace, name: name, log: log, clock: time.Now,
 		// cert-manager's authority has the same name: Envoys accept its certificates by an earlier
 		// authority with the same name and key.
 		names: names{authority: name, server: servers, client: name + suffixClient, envoy: name + suffixEnvoy},
@@ -78,7 +78,7 @@ func (w *Writer) write(ctx context.Context) error {
 		}
 		observed[suffix] = o
 	}
-	s, _, err := setIn(observed).renewed(w.names, w.now())
+	s, _, err := setIn(observed).renewed(w.names, w.clock())
 	if err != nil {
 		return err
 	}
@@ -145,23 +145,23 @@ func suffixes() []string {
 
 // secrets returns the data of a Writer's Secrets, by suffix.
 func (s set) secrets() map[string]map[string][]byte {
-	of := func(p Pair) map[string][]byte {
+	pairData := func(p Pair) map[string][]byte {
 		return map[string][]byte{corev1.TLSCertKey: p.Cert, corev1.TLSPrivateKeyKey: p.Key, keyCA: s.ca}
 	}
 	return map[string]map[string][]byte{
 		suffixCA:     {corev1.TLSCertKey: s.ca, corev1.TLSPrivateKeyKey: s.caKey},
-		suffixServer: of(s.server),
-		suffixClient: of(s.client),
-		suffixEnvoy:  of(s.envoy),
+		suffixServer: pairData(s.server),
+		suffixClient: pairData(s.client),
+		suffixEnvoy:  pairData(s.envoy),
 	}
 }
 
 // setIn is the inverse of secrets.
 func setIn(secrets map[string]stored) set {
-	of := func(suffix string) Pair {
+	pair := func(suffix string) Pair {
 		d := secrets[suffix].Data
 		return Pair{Cert: d[corev1.TLSCertKey], Key: d[corev1.TLSPrivateKeyKey]}
 	}
-	ca := of(suffixCA)
-	return set{ca: ca.Cert, caKey: ca.Key, server: of(suffixServer), client: of(suffixClient), envoy: of(suffixEnvoy)}
+	ca := pair(suffixCA)
+	return set{ca: ca.Cert, caKey: ca.Key, server: pair(suffixServer), client: pair(suffixClient), envoy: pair(suffixEnvoy)}
 }

@@ -43,7 +43,7 @@ func (r *recorder) WithValues(keysAndValues ...any) logging.Logger {
 
 func writer(kube *fake.Clientset, at time.Time, log logging.Logger, servers ...string) *Writer {
 	w := NewWriter(kube, namespace, name, servers, log)
-	w.now = func() time.Time { return at }
+	w.clock = func() time.Time { return at }
 	return w
 }
 
@@ -71,17 +71,17 @@ func TestWrite(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		// secret is changed before the second run, or deleted if change is nil.
-		secret string
-		change func(*corev1.Secret)
-		after  time.Duration
-		names  []string
-		want   []string
+		secret  string
+		change  func(*corev1.Secret)
+		elapsed time.Duration
+		names   []string
+		want    []string
 	}{
-		"Same":         {reason: "Valid certificates should stay.", after: leafLife / 2},
-		"BeforeDue":    {reason: "Certificates with more than a third of their lifetime left should stay.", after: leafLife/3*2 - time.Hour},
-		"Due":          {reason: "Certificates with less left should be renewed by the same authority.", after: leafLife / 3 * 2, want: all[1:]},
-		"Expired":      {reason: "Expired ones should be renewed as well.", after: 2 * leafLife, want: all[1:]},
-		"AuthorityDue": {reason: "An authority should be renewed long before it expires.", after: authorityLife / 3 * 2, want: all},
+		"Same":         {reason: "Valid certificates should stay.", elapsed: leafLife / 2},
+		"BeforeDue":    {reason: "Certificates with more than a third of their lifetime left should stay.", elapsed: leafLife/3*2 - time.Hour},
+		"Due":          {reason: "Certificates with less left should be renewed by the same authority.", elapsed: leafLife / 3 * 2, want: all[1:]},
+		"Expired":      {reason: "Expired ones should be renewed as well.", elapsed: 2 * leafLife, want: all[1:]},
+		"AuthorityDue": {reason: "An authority should be renewed long before it expires.", elapsed: authorityLife / 3 * 2, want: all},
 		"OtherName":    {reason: "A certificate that lacks a name should be renewed.", names: []string{host, other}, want: all[1:]},
 		"FewerNames":   {reason: "A certificate with all names should stay.", names: []string{host}},
 		"NoServer":     {reason: "A deleted Secret should be created again, by the same authority.", secret: suffixServer, want: all[1:]},
@@ -96,7 +96,7 @@ func TestWrite(t *testing.T) {
 			if err := writer(kube, start, log, host).Write(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			before := written(t, kube)
+			previous := written(t, kube)
 			secrets := kube.CoreV1().Secrets(namespace)
 			switch {
 			case tc.secret != "" && tc.change == nil:
@@ -113,26 +113,26 @@ func TestWrite(t *testing.T) {
 			if len(tc.names) == 0 {
 				tc.names = []string{host}
 			}
-			if err := writer(kube, start.Add(tc.after), log, tc.names...).Write(t.Context()); err != nil {
+			if err := writer(kube, start.Add(tc.elapsed), log, tc.names...).Write(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			after := written(t, kube)
+			updated := written(t, kube)
 			var renewed []string
 			for _, suffix := range suffixes() {
-				if !bytes.Equal(before[suffix][corev1.TLSPrivateKeyKey], after[suffix][corev1.TLSPrivateKeyKey]) {
+				if !bytes.Equal(previous[suffix][corev1.TLSPrivateKeyKey], updated[suffix][corev1.TLSPrivateKeyKey]) {
 					renewed = append(renewed, suffix)
 				}
-				if len(after[suffix]) != len(before[suffix]) {
-					t.Errorf("\n%s\nSecret %s has %d keys, and had %d", tc.reason, suffix, len(after[suffix]), len(before[suffix]))
+				if len(updated[suffix]) != len(previous[suffix]) {
+					t.Errorf("\n%s\nSecret %s has %d keys, and had %d", tc.reason, suffix, len(updated[suffix]), len(previous[suffix]))
 				}
-				if suffix != suffixCA && !bytes.Equal(after[suffix][keyCA], after[suffixCA][corev1.TLSCertKey]) {
+				if suffix != suffixCA && !bytes.Equal(updated[suffix][keyCA], updated[suffixCA][corev1.TLSCertKey]) {
 					t.Errorf("\n%s\nSecret %s has another authority", tc.reason, suffix)
 				}
 			}
 			if diff := cmp.Diff(tc.want, renewed); diff != "" {
 				t.Errorf("\n%s\nrenewed: -want, +got:\n%s", tc.reason, diff)
 			}
-			if slices.Contains(renewed, suffixCA) && tc.secret != suffixCA && !bytes.Contains(after[suffixCA][corev1.TLSCertKey], before[suffixCA][corev1.TLSCertKey]) {
+			if slices.Contains(renewed, suffixCA) && tc.secret != suffixCA && !bytes.Contains(updated[suffixCA][corev1.TLSCertKey], previous[suffixCA][corev1.TLSCertKey]) {
 				t.Errorf("\n%s\nthe previous authority is no longer trusted", tc.reason)
 			}
 			// Keys and certificates are PEM.

@@ -33,56 +33,56 @@ type set struct {
 }
 
 // newSet returns a new set.
-func newSet(n names, now time.Time) (set, error) { return set{}.signed(n, now) }
+func newSet(n names, at time.Time) (set, error) { return set{}.signed(n, at) }
 
 // signed returns the set with a new authority, and certificates that it signs.
-func (s set) signed(n names, now time.Time) (set, error) {
-	a, err := NewAuthority(n.authority, now)
+func (s set) signed(n names, at time.Time) (set, error) {
+	a, err := NewAuthority(n.authority, at)
 	if err != nil {
 		return set{}, err
 	}
 	out := set{ca: a.Cert, caKey: a.Key}
 	earlier, _ := certutil.ParseCertsPEM(s.ca) // None, if there are none.
 	for _, c := range earlier {
-		if now.Before(c.NotAfter) {
+		if at.Before(c.NotAfter) {
 			out.ca = append(slices.Clip(out.ca), encode(c)...)
 		}
 	}
-	return out.issued(a, n, now)
+	return out.issued(a, n, at)
 }
 
 // issued returns the set with new certificates by the authority.
-func (s set) issued(a *Authority, n names, now time.Time) (set, error) {
+func (s set) issued(a *Authority, n names, at time.Time) (set, error) {
 	var err error
-	if s.server, err = a.Server(n.server, now); err != nil {
+	if s.server, err = a.Server(n.server, at); err != nil {
 		return set{}, err
 	}
-	if s.client, err = a.Client(n.client, now); err != nil {
+	if s.client, err = a.Client(n.client, at); err != nil {
 		return set{}, err
 	}
-	s.envoy, err = a.Client(n.envoy, now)
+	s.envoy, err = a.Client(n.envoy, at)
 	return s, err
 }
 
 // renewed returns the set with new certificates for those that are due or missing, and whether it
 // changed. A new authority replaces one that is due, and the previous one stays trusted.
-func (s set) renewed(n names, now time.Time) (set, bool, error) {
+func (s set) renewed(n names, at time.Time) (set, bool, error) {
 	a, err := readAuthority(Pair{Cert: s.ca, Key: s.caKey})
-	if err != nil || due(a.cert, now) {
-		out, err := s.signed(n, now)
+	if err != nil || due(a.cert, at) {
+		out, err := s.signed(n, at)
 		return out, true, err
 	}
-	if s.server.serves(a, now, n.server...) && s.client.serves(a, now, n.client) && s.envoy.serves(a, now, n.envoy) {
+	if s.server.serves(a, at, n.server...) && s.client.serves(a, at, n.client) && s.envoy.serves(a, at, n.envoy) {
 		return s, false, nil
 	}
-	out, err := s.issued(a, n, now)
+	out, err := s.issued(a, n, at)
 	return out, true, err
 }
 
 // serves reports whether a pair has the names, is signed by the authority, and is not due.
-func (p Pair) serves(a *Authority, now time.Time, names ...string) bool {
+func (p Pair) serves(a *Authority, at time.Time, names ...string) bool {
 	c, err := p.leaf()
-	if err != nil || due(c, now) || c.CheckSignatureFrom(a.cert) != nil {
+	if err != nil || due(c, at) || c.CheckSignatureFrom(a.cert) != nil {
 		return false
 	}
 	return !slices.ContainsFunc(names, func(n string) bool { return c.VerifyHostname(n) != nil })

@@ -69,8 +69,8 @@ func (s *syncer) sync(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, _ := s.resolver.Get(host)
-	have, known := s.set[host]
-	if addresses := preferred(found, s.local); !known || !slices.Equal(have, addresses) {
+	existing, ok := s.set[host]
+	if addresses := preferred(found, s.local); !ok || !slices.Equal(existing, addresses) {
 		s.set[host] = addresses
 		s.hosts.SetHost(host, addresses)
 	}

@@ -43,8 +43,8 @@ func TestDNS(t *testing.T) {
 	}
 	want := []string{"both.example.com. 192.0.2.1", "none.example.com.", "six.example.com. 2001:db8::1"}
 	timeout := time.After(10 * time.Second)
-	said := func() []string { return slices.Sorted(slices.Values(h.said())) }
-	for got := said(); !slices.Equal(want, got); got = said() {
+	lines := func() []string { return slices.Sorted(slices.Values(h.said())) }
+	for got := lines(); !slices.Equal(want, got); got = lines() {
 		select {
 		case <-h.written:
 		case <-timeout:

@@ -95,16 +95,16 @@ type answer struct {
 
 // script returns a Lookup that gives the answers in order, and the number of its calls.
 func script(answers ...answer) (resolver.Lookup, *int) {
-	asked := new(int)
+	lookups := new(int)
 	return func(context.Context, string, string) ([]netip.Addr, error) {
-		a := answers[min(*asked, len(answers)-1)]
-		*asked++
+		a := answers[min(*lookups, len(answers)-1)]
+		*lookups++
 		var out []netip.Addr
 		for _, s := range a.addresses {
 			out = append(out, netip.MustParseAddr(s))
 		}
 		return out, a.err
-	}, asked
+	}, lookups
 }
 
 func TestRun(t *testing.T) {
@@ -112,119 +112,119 @@ func TestRun(t *testing.T) {
 		reason  string
 		local   address.Families
 		answers []answer
-		after   time.Duration
+		elapsed time.Duration
 		want    []string
-		asked   int
+		lookups int
 	}{
 		"Once": {
 			reason:  "The addresses of an answer should be set at once, sorted and without duplicates.",
 			answers: []answer{{addresses: []string{"192.0.2.2", "192.0.2.1", "192.0.2.2"}}},
 			want:    []string{"old.example.com 192.0.2.1 192.0.2.2"},
-			asked:   1,
+			lookups: 1,
 		},
 		"Same": {
 			reason:  "The same addresses should not be set again, even if their order changes.",
 			answers: []answer{{addresses: []string{"192.0.2.1", "192.0.2.2"}}, {addresses: []string{"192.0.2.2", "192.0.2.1"}}},
-			after:   34 * time.Second,
+			elapsed: 34 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1 192.0.2.2"},
-			asked:   2,
+			lookups: 2,
 		},
 		"Other": {
 			reason:  "Different addresses should be set within the interval.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {addresses: []string{"192.0.2.2"}}},
-			after:   34 * time.Second,
+			elapsed: 34 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com 192.0.2.2"},
-			asked:   2,
+			lookups: 2,
 		},
 		"BothFamilies": {
 			reason:  "IPv4 addresses should be preferred to IPv6 addresses.",
 			answers: []answer{{addresses: []string{"2001:db8::1", "::ffff:192.0.2.1"}}},
 			want:    []string{"old.example.com 192.0.2.1"},
-			asked:   1,
+			lookups: 1,
 		},
 		"BothFamiliesInBoth": {
 			reason:  "IPv4 addresses should be preferred in a dual-stack cluster.",
 			local:   address.Families{IPv4: true, IPv6: true},
 			answers: []answer{{addresses: []string{"2001:db8::1", "192.0.2.1"}}},
 			want:    []string{"old.example.com 192.0.2.1"},
-			asked:   1,
+			lookups: 1,
 		},
 		"BothFamiliesInIPv6": {
 			reason:  "Envoys of a cluster without IPv4 should get the addresses that they can reach.",
 			local:   address.Families{IPv6: true},
 			answers: []answer{{addresses: []string{"2001:db8::1", "192.0.2.1"}}},
 			want:    []string{"old.example.com 2001:db8::1"},
-			asked:   1,
+			lookups: 1,
 		},
 		"OnlyIPv4InIPv6": {
 			reason:  "A name without IPv6 should keep its addresses: a cluster may translate them.",
 			local:   address.Families{IPv6: true},
 			answers: []answer{{addresses: []string{"192.0.2.1"}}},
 			want:    []string{"old.example.com 192.0.2.1"},
-			asked:   1,
+			lookups: 1,
 		},
 		"OnlyIPv6": {
 			reason:  "IPv6 addresses should be used if there are no others.",
 			answers: []answer{{addresses: []string{"2001:db8::2", "2001:db8::1"}}},
 			want:    []string{"old.example.com 2001:db8::1 2001:db8::2"},
-			asked:   1,
+			lookups: 1,
 		},
 		"Failure": {
 			reason:  "The known addresses should stay while no server answers, and another look-up should follow soon.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errServer}, {err: errors.New("timeout")}, {addresses: []string{"192.0.2.2"}}},
-			after:   45 * time.Second,
+			elapsed: 45 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com 192.0.2.2"},
-			asked:   4,
+			lookups: 4,
 		},
 		"Gone": {
 			reason:  "A name that two look-ups in a row do not find should have no address.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errGone}},
-			after:   39 * time.Second,
+			elapsed: 39 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com"},
-			asked:   3,
+			lookups: 3,
 		},
 		"GoneOnce": {
 			reason:  "One look-up that does not find the name should not remove its addresses.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errGone}, {addresses: []string{"192.0.2.1"}}},
-			after:   39 * time.Second,
+			elapsed: 39 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1"},
-			asked:   3,
+			lookups: 3,
 		},
 		"Never": {
 			reason:  "A name that does not exist should have no addresses, which is known at once.",
 			answers: []answer{{err: errGone}},
-			after:   6 * time.Second,
+			elapsed: 6 * time.Second,
 			want:    []string{"old.example.com"},
-			asked:   2,
+			lookups: 2,
 		},
 		"FailsFirst": {
 			reason:  "Nobody should wait for a name after the first failure.",
 			answers: []answer{{err: errServer}, {addresses: []string{"192.0.2.1"}}},
-			after:   6 * time.Second,
+			elapsed: 6 * time.Second,
 			want:    []string{"old.example.com", "old.example.com 192.0.2.1"},
-			asked:   2,
+			lookups: 2,
 		},
 		"Empty": {
 			reason:  "An answer without addresses should count as a name that does not exist.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {}},
-			after:   39 * time.Second,
+			elapsed: 39 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com"},
-			asked:   3,
+			lookups: 3,
 		},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHosts(old)
-				lookup, asked := script(tc.answers...)
+				lookup, lookups := script(tc.answers...)
 				run(t, h, tc.local, lookup)
-				time.Sleep(tc.after)
+				time.Sleep(tc.elapsed)
 				synctest.Wait()
 				if diff := cmp.Diff(tc.want, h.said()); diff != "" {
 					t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
 				}
-				if *asked != tc.asked {
-					t.Errorf("%s\nwant %d look-ups, got %d", tc.reason, tc.asked, *asked)
+				if *lookups != tc.lookups {
+					t.Errorf("%s\nwant %d look-ups, got %d", tc.reason, tc.lookups, *lookups)
 				}
 			})
 		})
@@ -249,7 +249,7 @@ func run(t *testing.T, h Hosts, local address.Families, lookup resolver.Lookup) 
 func TestWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosts()
-		lookup, asked := script(answer{addresses: []string{"192.0.2.1"}})
+		lookup, lookups := script(answer{addresses: []string{"192.0.2.1"}})
 		run(t, h, address.Families{}, lookup)
 		h.want(old)
 		synctest.Wait()
@@ -262,11 +262,11 @@ func TestWanted(t *testing.T) {
 		}
 		h.want()
 		synctest.Wait()
-		before := *asked
+		previous := *lookups
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if *asked != before {
-			t.Errorf("a removed name was looked up %d times", *asked-before)
+		if *lookups != previous {
+			t.Errorf("a removed name was looked up %d times", *lookups-previous)
 		}
 	})
 }
@@ -324,10 +324,10 @@ func TestLookupSlots(t *testing.T) {
 					h.wanted[fmt.Sprintf("h%d.hang", i)] = []string{"hostile"}
 				}
 				var mu sync.Mutex
-				asked := map[string]int{}
+				lookups := map[string]int{}
 				run(t, h, address.Families{}, func(ctx context.Context, _, host string) ([]netip.Addr, error) {
 					mu.Lock()
-					asked[host]++
+					lookups[host]++
 					mu.Unlock()
 					if host == old {
 						return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
@@ -350,8 +350,8 @@ func TestLookupSlots(t *testing.T) {
 				<-time.After(100 * time.Second)
 				mu.Lock()
 				defer mu.Unlock()
-				if asked[tc.host] < 3 {
-					t.Errorf("%s It was looked up %d times in 100 seconds.", tc.reason, asked[tc.host])
+				if lookups[tc.host] < 3 {
+					t.Errorf("%s It was looked up %d times in 100 seconds.", tc.reason, lookups[tc.host])
 				}
 			})
 		})

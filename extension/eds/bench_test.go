@@ -109,11 +109,11 @@ func BenchmarkStreams(b *testing.B) {
 		done := make(chan error, 1)
 		go func() { done <- srv.Serve(l) }()
 
-		before := memory()
+		baseline := memory()
 		client := exec.CommandContext(b.Context(), os.Args[0])
 		client.Env = append(os.Environ(), benchClient+"="+l.Addr().String())
 		client.Stderr = os.Stderr
-		in, err := client.StdinPipe()
+		stdin, err := client.StdinPipe()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -127,9 +127,9 @@ func BenchmarkStreams(b *testing.B) {
 		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 			b.Fatalf("the client is not ready: %q, %v", line, err)
 		}
-		b.ReportMetric(float64(memory()-before)/distinct/1000, "stream_kb")
+		b.ReportMetric(float64(memory()-baseline)/distinct/1000, "stream_kb")
 
-		if err := in.Close(); err != nil {
+		if err := stdin.Close(); err != nil {
 			b.Fatal(err)
 		}
 		if err := client.Wait(); err != nil {
@@ -145,7 +145,7 @@ func BenchmarkStreams(b *testing.B) {
 // BenchmarkChange measures the time from a change of one target of 5000 until its stream gets it,
 // without the wait for further changes.
 func BenchmarkChange(b *testing.B) {
-	for name, of := range map[string]func(i int) string{
+	for name, resourceName := range map[string]func(i int) string{
 		"targets": func(i int) string { return benchKey(i).ClusterName() },
 		"rules":   func(i int) string { return benchRoute(i).RuleName(0) },
 	} {
@@ -157,19 +157,19 @@ func BenchmarkChange(b *testing.B) {
 			var snapshot atomic.Pointer[ir.Snapshot]
 			snapshot.Store(ir.NewSnapshot(c))
 			s := NewServer(snapshot.Load, Options{})
-			sent := make(chan struct{}, distinct)
+			responses := make(chan struct{}, distinct)
 			for i := range distinct {
 				st, err := s.open("envoy", func(*discovery.DeltaDiscoveryResponse) error {
-					sent <- struct{}{}
+					responses <- struct{}{}
 					return nil
 				})
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := s.subscribe(st, []string{of(i)}, nil); err != nil {
+				if err := s.subscribe(st, []string{resourceName(i)}, nil); err != nil {
 					b.Fatal(err)
 				}
-				<-sent
+				<-responses
 			}
 			var worst time.Duration
 			for i := 0; b.Loop(); i++ {
@@ -179,7 +179,7 @@ func BenchmarkChange(b *testing.B) {
 				b.StartTimer()
 				start := time.Now()
 				s.refresh()
-				<-sent
+				<-responses
 				worst = max(worst, time.Since(start))
 			}
 			b.ReportMetric(float64(worst.Microseconds())/1000, "worst_ms")

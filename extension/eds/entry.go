@@ -24,7 +24,7 @@ const versionLength = 16
 
 // An entry is an endpoint list with at least one subscription. It is marshalled once for all
 // streams. The server's lock guards entries; resources never change. Of the entries in use, one goroutine
-// writes shares, expected and known.
+// writes shares, expected and listed.
 type entry struct {
 	// name in Envoy's subscription, and list that it stands for, with this tuning. owner is the
 	// namespace of the list's target or route.
@@ -41,19 +41,19 @@ type entry struct {
 	// targets want its transport.
 	expected bool
 
-	// known reports that a snapshot had the list. A list that later snapshots lack, or whose targets
+	// listed reports that a snapshot had the list. A list that later snapshots lack, or whose targets
 	// want another transport, stays as it was: either no route uses it any more or a newer replica
 	// knows better, and an Envoy that still has its routes must not lose its endpoints.
-	known bool
+	listed bool
 
 	// resource is nil until there is an answer.
 	resource *discovery.Resource
 
 	streams []*stream
 
-	// by is the first client with a subscription, and charged the number of bytes that the entry
+	// client is the first client with a subscription, and charged the number of bytes that the entry
 	// counts for it.
-	by      *account
+	client  *account
 	charged int
 
 	// patience fires when a name has been unknown for long. Nil if it never was.
@@ -85,7 +85,7 @@ func newEntry(name string, s *ir.Snapshot) (*entry, error) {
 // tuning, or the name is one of many for the list. The number of other names is limited by the
 // lists and policies of the snapshot.
 func (e *entry) doubtful() bool {
-	return !e.known || !e.own || !e.expected
+	return !e.listed || !e.own || !e.expected
 }
 
 // size returns the approximate number of bytes of the entry.
@@ -109,13 +109,13 @@ type update struct {
 // snapshots share unchanged parts. It reads only what the goroutine that applies updates writes, and
 // so needs no lock there.
 func (e *entry) compare(s *ir.Snapshot) update {
-	shares, known := s.Shares(e.list)
+	shares, ok := s.Shares(e.list)
 	fits := !slices.ContainsFunc(shares, func(sh ir.EndpointShare) bool { return sh.Transport != e.tuning.Transport })
 	u := update{entry: e, expected: s.HasTuning(e.tuning) && fits}
 	// An Envoy that comes from another replica keeps its endpoints until this one has looked up all
 	// hosts once.
-	pending := !e.known && slices.ContainsFunc(shares, func(sh ir.EndpointShare) bool { return sh.Pending })
-	if !known || !fits || pending || e.known && slices.EqualFunc(e.shares, shares, sameShare) {
+	pending := !e.listed && slices.ContainsFunc(shares, func(sh ir.EndpointShare) bool { return sh.Pending })
+	if !ok || !fits || pending || e.listed && slices.EqualFunc(e.shares, shares, sameShare) {
 		return u
 	}
 	u.stale, u.shares = true, shares
@@ -136,7 +136,7 @@ func (u *update) apply() bool {
 	if u.resource == nil {
 		return false
 	}
-	e.shares, e.known = u.shares, true
+	e.shares, e.listed = u.shares, true
 	if e.resource != nil && e.resource.GetVersion() == u.resource.GetVersion() {
 		return false
 	}

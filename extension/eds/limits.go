@@ -61,12 +61,12 @@ func newUsage(l Limits) *usage {
 }
 
 // check returns an error if n more of something exceed the limit.
-func check(what string, of, all, n, limit int) error {
+func check(resource string, own, all, n, limit int) error {
 	switch {
 	case all+n > limit:
-		return errors.Errorf("limit reached: all Envoys have %d of %d %s", all, limit, what)
-	case of+n > limit/2:
-		return errors.Errorf("limit reached: this Envoy has %d of %d %s", of, limit/2, what)
+		return errors.Errorf("limit reached: all Envoys have %d of %d %s", all, limit, resource)
+	case own+n > limit/2:
+		return errors.Errorf("limit reached: this Envoy has %d of %d %s", own, limit/2, resource)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (u *usage) unsubscribe(st *stream) {
 // admit returns an error if a new entry exceeds the limit.
 func (u *usage) admit(e *entry) error {
 	if e.doubtful() {
-		if err := check("bytes of lists that no route uses", e.by.doubtful, u.all.doubtful, e.size(), u.limits.Doubtful); err != nil {
+		if err := check("bytes of lists that no route uses", e.client.doubtful, u.all.doubtful, e.size(), u.limits.Doubtful); err != nil {
 			return err
 		}
 	}
@@ -131,15 +131,15 @@ func (u *usage) charge(e *entry) {
 	if e.doubtful() {
 		size = e.size()
 	}
-	e.by.doubtful += size - e.charged
+	e.client.doubtful += size - e.charged
 	u.all.doubtful += size - e.charged
 	e.charged = size
 }
 
 // release returns the bytes of a removed entry.
 func (u *usage) release(e *entry) {
-	e.by.doubtful -= e.charged
+	e.client.doubtful -= e.charged
 	u.all.doubtful -= e.charged
 	e.charged = 0
-	u.tidy(e.by)
+	u.tidy(e.client)
 }

@@ -88,9 +88,9 @@ func TestHostileNames(t *testing.T) {
 
 				h.change(targets(target("web", "10.0.0.2")))
 				<-time.After(time.Minute)
-				for who, c := range map[string]*client{"another client": good, "the client's honest name": hostile} {
+				for subject, c := range map[string]*client{"another client": good, "the client's honest name": hostile} {
 					if diff := cmp.Diff([]string{"10.0.0.2"}, c.addresses()[web]); diff != "" {
-						t.Errorf("%s should be served as before: -want, +got:\n%s", who, diff)
+						t.Errorf("%s should be served as before: -want, +got:\n%s", subject, diff)
 					}
 				}
 			})
@@ -156,8 +156,8 @@ func TestHostileStreams(t *testing.T) {
 			c.subscribe(names[0])
 			c.received()
 		}
-		one := h.endpoints()
-		if got := grpcstatus.Code(<-one.failed); got != codes.ResourceExhausted {
+		extra := h.endpoints()
+		if got := grpcstatus.Code(<-extra.failed); got != codes.ResourceExhausted {
 			t.Errorf("a stream too many: want %s, got %s", codes.ResourceExhausted, got)
 		}
 		if got := testutil.ToFloat64(h.server.metrics.streams); got != streams {
@@ -180,9 +180,9 @@ func TestHostileStreams(t *testing.T) {
 		}
 		c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesUnsubscribe: names[1:]})
 		synctest.Wait()
-		again := h.endpoints()
-		again.subscribe(names[0])
-		if got := len(again.received()); got != 1 {
+		late := h.endpoints()
+		late.subscribe(names[0])
+		if got := len(late.received()); got != 1 {
 			t.Errorf("want one list after a stream has closed, got %d", got)
 		}
 	})
@@ -203,7 +203,7 @@ func TestHostileSizes(t *testing.T) {
 		}
 
 		const clients, size = 64, 1 << 20
-		before := memory()
+		baseline := memory()
 		huge := strings.Repeat("é", size/2)
 		for range clients {
 			c := h.endpoints()
@@ -218,8 +218,8 @@ func TestHostileSizes(t *testing.T) {
 			}
 		}
 		// Their streams are open.
-		if after := memory(); after > before+clients*size/4 {
-			t.Errorf("%d clients that send %d bytes each three times leave %d bytes", clients, size, after-before)
+		if current := memory(); current > baseline+clients*size/4 {
+			t.Errorf("%d clients that send %d bytes each three times leave %d bytes", clients, size, current-baseline)
 		}
 	})
 }

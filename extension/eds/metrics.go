@@ -12,7 +12,7 @@ type Metrics struct {
 	streams       prometheus.Gauge
 	subscriptions prometheus.Gauge
 	lists         prometheus.Gauge
-	sent          prometheus.Counter
+	delivered     prometheus.Counter
 	refused       prometheus.Counter
 	limited       prometheus.Counter
 	unknown       prometheus.Counter
@@ -33,7 +33,7 @@ func newMetrics() *Metrics {
 			Name: "tailscale_gateway_eds_lists",
 			Help: "Endpoint lists with at least one subscription.",
 		}),
-		sent: prometheus.NewCounter(prometheus.CounterOpts{
+		delivered: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tailscale_gateway_eds_sent_total",
 			Help: "Endpoint lists sent to Envoys.",
 		}),
@@ -58,7 +58,7 @@ func newMetrics() *Metrics {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.streams, m.subscriptions, m.lists, m.sent, m.refused, m.limited, m.unknown, m.refreshed}
+	return []prometheus.Collector{m.streams, m.subscriptions, m.lists, m.delivered, m.refused, m.limited, m.unknown, m.refreshed}
 }
 
 // Describe implements prometheus.Collector.

@@ -41,8 +41,8 @@ func listName(name string) (string, ir.Tuning, error) {
 			return "", ir.Tuning{}, errors.Wrapf(err, "cannot decode %q", name)
 		}
 	}
-	if of, tuning, ok := ir.ParseTuning(list); ok {
-		return of, tuning, nil
+	if base, tuning, ok := ir.ParseTuning(list); ok {
+		return base, tuning, nil
 	}
 	// A newer replica may know its meaning. To this one it is an unknown list.
 	return list, ir.Tuning{}, nil

@@ -290,7 +290,7 @@ func (s *Server) deliver(st *stream) {
 			s.opts.Log.Debug("Cannot send endpoints", "error", err)
 			return
 		}
-		s.metrics.sent.Add(float64(len(r.GetResources())))
+		s.metrics.delivered.Add(float64(len(r.GetResources())))
 	}
 }
 
@@ -434,7 +434,7 @@ func (s *Server) forget(e *entry) {
 
 // entry returns the entry of a name. If there is none, it takes the given one, which it charges to the
 // client. The caller holds the lock.
-func (s *Server) entry(by *account, name string, candidate *entry) (*entry, error) {
+func (s *Server) entry(client *account, name string, candidate *entry) (*entry, error) {
 	if e := s.entries[name]; e != nil {
 		return e, nil
 	}
@@ -446,14 +446,14 @@ func (s *Server) entry(by *account, name string, candidate *entry) (*entry, erro
 			return nil, err
 		}
 	}
-	e.by = by
+	e.client = client
 	if err := s.usage.admit(e); err != nil {
 		s.metrics.limited.Inc()
 		return nil, err
 	}
 	s.entries[name] = e
 	s.metrics.lists.Inc()
-	if !e.known {
+	if !e.listed {
 		e.patience = time.AfterFunc(s.opts.Patience, func() { s.giveUp(e) })
 	}
 	return e, nil

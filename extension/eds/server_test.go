@@ -28,68 +28,68 @@ import (
 
 func TestAnswer(t *testing.T) {
 	web, api := key("web").ClusterName(), key("api").ClusterName()
-	gone := key("gone").ClusterName()
+	unknown := key("gone").ClusterName()
 	both := targets(target("web", "10.0.0.1"), target("api", "10.0.0.2", "10.0.0.3"))
 
 	cases := map[string]struct {
 		reason   string
 		contents ir.Contents
 		request  *discovery.DeltaDiscoveryRequest
-		now      map[string][]string
+		initial  map[string][]string
 		later    map[string][]string
 	}{
 		"Known": {
 			reason:   "A stream should get a known name at once, and no other.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{api}},
-			now:      map[string][]string{api: {"10.0.0.2", "10.0.0.3"}},
+			initial:  map[string][]string{api: {"10.0.0.2", "10.0.0.3"}},
 			later:    map[string][]string{},
 		},
 		"Several": {
 			reason:   "A stream may subscribe to several names.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{api, web}},
-			now:      map[string][]string{api: {"10.0.0.2", "10.0.0.3"}, web: {"10.0.0.1"}},
+			initial:  map[string][]string{api: {"10.0.0.2", "10.0.0.3"}, web: {"10.0.0.1"}},
 			later:    map[string][]string{},
 		},
 		"Tuned": {
 			reason:   "Lists with different tunings of policies should have separate bytes.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web, web + "+health=9090"}},
-			now:      map[string][]string{web: {"10.0.0.1"}, web + "+health=9090": {"10.0.0.1 checked at 9090"}},
+			initial:  map[string][]string{web: {"10.0.0.1"}, web + "+health=9090": {"10.0.0.1 checked at 9090"}},
 			later:    map[string][]string{},
 		},
 		"TunedOtherwise": {
 			reason:   "A name that only a newer replica knows should be unknown.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web + "+other"}},
-			now:      map[string][]string{},
+			initial:  map[string][]string{},
 			later:    map[string][]string{web + "+other": {}},
 		},
 		"NoEndpoints": {
 			reason:   "A target without endpoints should be answered at once.",
 			contents: targets(target("web")),
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{web}},
-			now:      map[string][]string{web: {}},
+			initial:  map[string][]string{web: {}},
 			later:    map[string][]string{},
 		},
 		"Unknown": {
 			reason:   "An unknown name should be answered with an empty list after a while, so that Envoy continues.",
 			contents: both,
-			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{gone}},
-			now:      map[string][]string{},
-			later:    map[string][]string{gone: {}},
+			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{unknown}},
+			initial:  map[string][]string{},
+			later:    map[string][]string{unknown: {}},
 		},
 		"UnknownButHeld": {
 			reason:   "An Envoy that has endpoints for an unknown list should keep them: this replica may lag.",
 			contents: both,
 			request: &discovery.DeltaDiscoveryRequest{
 				TypeUrl:                 TypeURL,
-				ResourceNamesSubscribe:  []string{gone},
-				InitialResourceVersions: map[string]string{gone: "0011"},
+				ResourceNamesSubscribe:  []string{unknown},
+				InitialResourceVersions: map[string]string{unknown: "0011"},
 			},
-			now:   map[string][]string{},
-			later: map[string][]string{},
+			initial: map[string][]string{},
+			later:   map[string][]string{},
 		},
 		"OldVersion": {
 			reason:   "An Envoy that returns with an old version should get the new one.",
@@ -99,21 +99,21 @@ func TestAnswer(t *testing.T) {
 				ResourceNamesSubscribe:  []string{web},
 				InitialResourceVersions: map[string]string{web: "0011"},
 			},
-			now:   map[string][]string{web: {"10.0.0.1"}},
-			later: map[string][]string{},
+			initial: map[string][]string{web: {"10.0.0.1"}},
+			later:   map[string][]string{},
 		},
 		"NoType": {
 			reason:   "The service has only one type, so a request need not name it.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{web}},
-			now:      map[string][]string{web: {"10.0.0.1"}},
+			initial:  map[string][]string{web: {"10.0.0.1"}},
 			later:    map[string][]string{},
 		},
 		"Nothing": {
 			reason:   "A first request without names subscribes to nothing. It is no wildcard here.",
 			contents: both,
 			request:  &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL},
-			now:      map[string][]string{},
+			initial:  map[string][]string{},
 			later:    map[string][]string{},
 		},
 	}
@@ -122,7 +122,7 @@ func TestAnswer(t *testing.T) {
 			run(t, tc.contents, func(h *harness) {
 				c := h.endpoints()
 				c.request(tc.request)
-				if diff := cmp.Diff(tc.now, c.addresses()); diff != "" {
+				if diff := cmp.Diff(tc.initial, c.addresses()); diff != "" {
 					t.Errorf("\n%s\nat once: -want, +got:\n%s", tc.reason, diff)
 				}
 				<-time.After(2 * defaultPatience)
@@ -189,11 +189,11 @@ func TestChange(t *testing.T) {
 	web, api := key("web").ClusterName(), key("api").ClusterName()
 	apiTarget := target("api", "10.0.0.9")
 	run(t, targets(target("web", "10.0.0.1"), apiTarget), func(h *harness) {
-		one, two, other := h.endpoints(), h.endpoints(), h.endpoints()
-		one.subscribe(web)
+		first, two, other := h.endpoints(), h.endpoints(), h.endpoints()
+		first.subscribe(web)
 		two.subscribe(web, api)
 		other.subscribe(api)
-		one.received()
+		first.received()
 		two.received()
 		other.received()
 
@@ -203,7 +203,7 @@ func TestChange(t *testing.T) {
 		start := time.Now()
 		<-time.After(2 * defaultDebounce)
 		want := map[string][]string{web: {"10.0.0.2"}}
-		if diff := cmp.Diff(want, one.addresses()); diff != "" {
+		if diff := cmp.Diff(want, first.addresses()); diff != "" {
 			t.Errorf("first stream: -want, +got:\n%s", diff)
 		}
 		if diff := cmp.Diff(want, two.addresses()); diff != "" {
@@ -226,7 +226,7 @@ func TestChange(t *testing.T) {
 		// A list that disappears stays as it was: Envoy's routes are removed first.
 		h.change(targets(apiTarget))
 		<-time.After(time.Minute)
-		if got := one.received(); len(got) != 0 {
+		if got := first.received(); len(got) != 0 {
 			t.Errorf("a list without routes was sent: %v", got)
 		}
 		// A new stream gets the same lists.
@@ -354,10 +354,10 @@ func TestRefusedTogether(t *testing.T) {
 // TestTransport checks that endpoints never precede the TLS settings of their cluster.
 func TestTransport(t *testing.T) {
 	secure := func(addresses ...string) *ir.Target {
-		of := target("web", addresses...)
-		of.Shape.TLS = &ir.UpstreamTLS{ServerName: "web.example.com"}
-		of.Transport = of.Shape.Transport()
-		return of
+		out := target("web", addresses...)
+		out.Shape.TLS = &ir.UpstreamTLS{ServerName: "web.example.com"}
+		out.Transport = out.Shape.Transport()
+		return out
 	}
 	plain := key("web").ClusterName()
 	tls := ir.Tuning{Transport: secure().Transport}.Name(plain)

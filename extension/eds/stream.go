@@ -68,7 +68,7 @@ func (st *stream) mark(e *entry) {
 	if !ok || sub.due || e.resource == nil || sub.version == e.resource.GetVersion() {
 		return
 	}
-	if !e.known && sub.version != "" {
+	if !e.listed && sub.version != "" {
 		// The client has a list that this replica does not know.
 		return
 	}

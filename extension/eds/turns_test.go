@@ -22,17 +22,17 @@ func TestManyTunedLists(t *testing.T) {
 	hostile := func(generation int) []*ir.Target {
 		var out []*ir.Target
 		for i := range many {
-			of := target("web-"+strconv.Itoa(i), "")
-			of.Key.Namespace = "hostile"
-			of.Localities = nil
+			tgt := target("web-"+strconv.Itoa(i), "")
+			tgt.Key.Namespace = "hostile"
+			tgt.Localities = nil
 			for z := range 8 {
 				l := ir.Locality{Name: "l", Zone: strconv.Itoa(z), Weight: 1}
 				for e := range endpoints / 8 {
 					l.Endpoints = append(l.Endpoints, ir.Endpoint{Address: fmt.Sprintf("10.%d.%d.%d", generation, z, e+1), Port: 80})
 				}
-				of.Localities = append(of.Localities, l)
+				tgt.Localities = append(tgt.Localities, l)
 			}
-			out = append(out, of)
+			out = append(out, tgt)
 		}
 		return out
 	}
@@ -48,8 +48,8 @@ func TestManyTunedLists(t *testing.T) {
 			h.server = NewServer(h.snapshot.Load, Options{})
 			h.answers = make(chan string, 2*many)
 			var names []string
-			for _, of := range hostile(1) {
-				names = append(names, tuning.Name(of.Key.ClusterName()))
+			for _, tgt := range hostile(1) {
+				names = append(names, tuning.Name(tgt.Key.ClusterName()))
 			}
 			h.open(names...)
 			h.names = names
@@ -79,9 +79,9 @@ func (h *turns) store(generation int, address string) {
 // open subscribes a new stream to lists.
 func (h *turns) open(names ...string) {
 	st, err := h.server.open("envoy", func(r *discovery.DeltaDiscoveryResponse) error {
-		for _, of := range r.GetResources() {
-			if of.GetName() == key("web").ClusterName() || of.GetName() == key("other").ClusterName() {
-				h.answers <- of.GetName()
+		for _, resource := range r.GetResources() {
+			if resource.GetName() == key("web").ClusterName() || resource.GetName() == key("other").ClusterName() {
+				h.answers <- resource.GetName()
 			}
 		}
 		return nil
@@ -121,9 +121,9 @@ func (h *turns) newSnapshot(address string) {
 
 // refreshWhile does something once the hostile tenant's lists are being updated, and checks that the
 // other tenant has an answer before half of them are.
-func (h *turns) refreshWhile(do func()) {
+func (h *turns) refreshWhile(fn func()) {
 	h.t.Helper()
-	before := h.versions()
+	previous := h.versions()
 	acted, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -132,17 +132,17 @@ func (h *turns) refreshWhile(do func()) {
 		<-acted
 		h.server.refresh()
 	}()
-	for h.updated(before) == 0 {
+	for h.updated(previous) == 0 {
 	}
-	do()
+	fn()
 	close(acted)
 	<-h.answers
-	if n := h.updated(before); n > len(before)/2 {
-		h.t.Errorf("the other tenant waits until %d of %d lists of the hostile one are updated", n, len(before))
+	if n := h.updated(previous); n > len(previous)/2 {
+		h.t.Errorf("the other tenant waits until %d of %d lists of the hostile one are updated", n, len(previous))
 	}
 	<-done
-	if n := h.updated(before); n != len(before) {
-		h.t.Errorf("%d of %d lists are updated", n, len(before))
+	if n := h.updated(previous); n != len(previous) {
+		h.t.Errorf("%d of %d lists are updated", n, len(previous))
 	}
 }
 
@@ -158,10 +158,10 @@ func (h *turns) versions() map[string]string {
 }
 
 // updated returns the number of lists with other versions.
-func (h *turns) updated(before map[string]string) int {
+func (h *turns) updated(previous map[string]string) int {
 	n := 0
 	for name, v := range h.versions() {
-		if before[name] != v {
+		if previous[name] != v {
 			n++
 		}
 	}

@@ -57,12 +57,12 @@ func withheld(problem string) *ir.Snapshot {
 
 // unpresentable returns a snapshot of a route and a policy rule whose client certificate has a
 // problem.
-func unpresentable(to ir.PolicyTarget, problem string) *ir.Snapshot {
+func unpresentable(target ir.PolicyTarget, problem string) *ir.Snapshot {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	return ir.NewSnapshot(ir.Contents{
 		Routes: []*ir.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []ir.Rule{{Name: "first"}}}},
 		Policies: []*ir.RoutePolicy{{
-			Name: shop.NamespacedName, Targets: []ir.Attachment{{PolicyTarget: to}},
+			Name: shop.NamespacedName, Targets: []ir.Attachment{{PolicyTarget: target}},
 			Rules: []*ir.PolicyRule{{Policy: shop.NamespacedName, Name: "present", Certificate: &ir.ClientCertificate{Problem: problem}}},
 		}},
 	})
@@ -78,14 +78,14 @@ func filtered(refused ...string) *ir.Snapshot {
 }
 
 func TestProblems(t *testing.T) {
-	left := func(rule int, r hooks.Reason) map[string][]hooks.LeftRule {
+	unchangedRule := func(rule int, r hooks.Reason) map[string][]hooks.LeftRule {
 		return map[string][]hooks.LeftRule{"infra/gw": {{Route: shop, Rule: rule, Reason: r}}}
 	}
 	cases := map[string]struct {
-		reason   string
-		snapshot *ir.Snapshot
-		left     map[string][]hooks.LeftRule
-		want     []string
+		reason    string
+		snapshot  *ir.Snapshot
+		unchanged map[string][]hooks.LeftRule
+		want      []string
 	}{
 		"Filter": {
 			reason:   "The problem names a filter that cannot be applied.",
@@ -96,7 +96,7 @@ func TestProblems(t *testing.T) {
 		"NoEndpoints": {reason: "The problem names the rule.", snapshot: snapshot("asleep"), want: []string{`Rule "first": port 80 is not served: asleep`}},
 		"Index":       {reason: "The problem has the index of a rule without a name.", snapshot: snapshot("", "asleep"), want: []string{"Rule 1: port 81 is not served: asleep"}},
 		"Left": {
-			reason: "The problem of an unsupported rule includes the remedy.", snapshot: snapshot(), left: left(1, hooks.Unsupported),
+			reason: "The problem of an unsupported rule includes the remedy.", snapshot: snapshot(), unchanged: unchangedRule(1, hooks.Unsupported),
 			want: []string{"Rule 1 is not served: " + remedies[hooks.Unsupported]},
 		},
 		"Withheld": {
@@ -113,14 +113,14 @@ func TestProblems(t *testing.T) {
 		},
 		"PolicyOfOther": {reason: "A policy of another Gateway does not affect the route.", snapshot: unpresentable(ir.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "other"}}, "Secret is closed")},
 		"Presented":     {reason: "A certificate without a problem is not reported.", snapshot: unpresentable(ir.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "")},
-		"Stale":         {reason: "A stale rule needs no action, and is not reported.", snapshot: snapshot(), left: left(0, hooks.Stale)},
-		"GoneNow":       {reason: "A rule that no longer exists is not reported.", snapshot: snapshot(), left: left(2, hooks.Unsupported)},
-		"NoRoute":       {reason: "A route that no longer exists is not reported.", snapshot: ir.NewSnapshot(ir.Contents{}), left: left(0, hooks.Unsupported)},
+		"Stale":         {reason: "A stale rule needs no action, and is not reported.", snapshot: snapshot(), unchanged: unchangedRule(0, hooks.Stale)},
+		"GoneNow":       {reason: "A rule that no longer exists is not reported.", snapshot: snapshot(), unchanged: unchangedRule(2, hooks.Unsupported)},
+		"NoRoute":       {reason: "A route that no longer exists is not reported.", snapshot: ir.NewSnapshot(ir.Contents{}), unchanged: unchangedRule(0, hooks.Unsupported)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for p := range problems(tc.snapshot, tc.left) {
+			for p := range problems(tc.snapshot, tc.unchanged) {
 				if p.route != shop {
 					t.Errorf("\n%s\nroute of the problem: got %v", tc.reason, p.route)
 				}
@@ -192,22 +192,22 @@ func TestRun(t *testing.T) {
 	for i := range 2 * maxEvents {
 		twoBatches = append(twoBatches, fmt.Sprintf("web-%02d: %s", i, missing))
 	}
-	apply := func(t *testing.T, f fixture, gone bool, of ...client.Object) {
+	apply := func(t *testing.T, f fixture, deleted bool, objs ...client.Object) {
 		t.Helper()
-		for _, o := range of {
-			if err := f.store.Apply(index.Change{Object: o, Gone: gone}); err != nil {
+		for _, o := range objs {
+			if err := f.store.Apply(index.Change{Object: o, Deleted: deleted}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	cases := map[string]struct {
 		reason string
-		do     func(t *testing.T, f fixture)
+		action func(t *testing.T, f fixture)
 		want   []string
 	}{
 		"Lasting": {
 			reason: "A problem that lasts is reported once.",
-			do: func(t *testing.T, f fixture) {
+			action: func(t *testing.T, f fixture) {
 				t.Helper()
 				apply(t, f, false, route("web"))
 				after(time.Minute)
@@ -216,7 +216,7 @@ func TestRun(t *testing.T) {
 		},
 		"Passing": {
 			reason: "A problem that passes soon is not reported.",
-			do: func(t *testing.T, f fixture) {
+			action: func(t *testing.T, f fixture) {
 				t.Helper()
 				apply(t, f, false, route("web"))
 				after(minDuration - time.Second)
@@ -226,7 +226,7 @@ func TestRun(t *testing.T) {
 		},
 		"Fixed": {
 			reason: "The end of a reported problem is reported.",
-			do: func(t *testing.T, f fixture) {
+			action: func(t *testing.T, f fixture) {
 				t.Helper()
 				f.reporter.Translated("infra/gw", []hooks.LeftRule{{Route: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: shop.NamespacedName}, Reason: hooks.Patched}})
 				apply(t, f, false, route("web"))
@@ -238,7 +238,7 @@ func TestRun(t *testing.T) {
 		},
 		"Staggered": {
 			reason: "Batches of problems that began one after the other have a pause between them, too.",
-			do: func(t *testing.T, f fixture) {
+			action: func(t *testing.T, f fixture) {
 				t.Helper()
 				for i := range 2 * maxEvents {
 					if i == maxEvents {
@@ -256,7 +256,7 @@ func TestRun(t *testing.T) {
 		},
 		"Many": {
 			reason: "Many problems are reported in batches.",
-			do: func(t *testing.T, f fixture) {
+			action: func(t *testing.T, f fixture) {
 				t.Helper()
 				for i := range 2 * maxEvents {
 					apply(t, f, false, route(fmt.Sprintf("web-%02d", i)))
@@ -281,7 +281,7 @@ func TestRun(t *testing.T) {
 				go func() { done <- f.reporter.Run(ctx) }()
 				// The check at the start finds no objects.
 				synctest.Wait()
-				tc.do(t, f)
+				tc.action(t, f)
 				cancel()
 				if err := <-done; err != nil {
 					t.Error(err)
@@ -309,9 +309,9 @@ func TestEvents(t *testing.T) {
 		if err := e.RecordServed(t.Context(), shop); err != nil {
 			t.Fatal(err)
 		}
-		gone := shop
-		gone.Name = "gone"
-		if err := e.RecordProblem(t.Context(), gone, "asleep"); err != nil {
+		missing := shop
+		missing.Name = "gone"
+		if err := e.RecordProblem(t.Context(), missing, "asleep"); err != nil {
 			t.Errorf("event of a route that does not exist: %v", err)
 		}
 	}

@@ -59,8 +59,8 @@ func problems(s *ir.Snapshot, unchanged map[string][]hooks.LeftRule) map[problem
 			}
 		}
 	}
-	for _, of := range unchanged {
-		for _, l := range of {
+	for _, rules := range unchanged {
+		for _, l := range rules {
 			reason, ok := remedies[l.Reason]
 			r := s.Route(l.Route)
 			if !ok || r == nil || l.Rule >= len(r.Rules) {

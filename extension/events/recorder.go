@@ -74,7 +74,7 @@ func (e *EventRecorder) write(ctx context.Context, route ir.RouteKey, kind, reas
 	if err != nil {
 		return errors.Wrap(err, "cannot get the kind of the route")
 	}
-	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	at := metav1.NewTime(time.Now().Truncate(time.Second))
 	ev := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: route.Namespace, Name: eventName(o, kind+message)},
 		InvolvedObject: corev1.ObjectReference{
@@ -84,13 +84,13 @@ func (e *EventRecorder) write(ctx context.Context, route ir.RouteKey, kind, reas
 		Type: kind, Reason: reason, Message: message,
 		Source:              corev1.EventSource{Component: reconcile.ManagedBy},
 		ReportingController: reconcile.ManagedBy,
-		FirstTimestamp:      now, LastTimestamp: now, Count: 1,
+		FirstTimestamp:      at, LastTimestamp: at, Count: 1,
 	}
 	err = e.writer.Create(ctx, ev)
 	if !apierrors.IsAlreadyExists(err) {
 		return errors.Wrap(err, "cannot create an event")
 	}
-	patch := fmt.Appendf(nil, `{"lastTimestamp":%q}`, now.UTC().Format(time.RFC3339))
+	patch := fmt.Appendf(nil, `{"lastTimestamp":%q}`, at.UTC().Format(time.RFC3339))
 	return errors.Wrap(e.writer.Patch(ctx, ev, client.RawPatch(types.MergePatchType, patch)), "cannot update an event")
 }
 

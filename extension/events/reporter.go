@@ -44,14 +44,14 @@ type Reporter struct {
 	log      logging.Logger
 	wake     chan struct{}
 
-	// mu guards left, which holds the rules that the last translation of each Gateway left
+	// mu guards unchanged, which holds the rules that the last translation of each Gateway left
 	// unchanged.
-	mu   sync.Mutex
-	left map[string][]hooks.LeftRule
+	mu        sync.Mutex
+	unchanged map[string][]hooks.LeftRule
 
-	// since holds the time at which each problem began, and reported the problems that were
+	// starts holds the time at which each problem began, and reported the problems that were
 	// reported. The next batch of problems may be reported at next. Only Run uses them.
-	since    map[problem]time.Time
+	starts   map[problem]time.Time
 	reported map[problem]bool
 	next     time.Time
 }
@@ -60,20 +60,20 @@ type Reporter struct {
 func New(s *index.Store, recorder Recorder, log logging.Logger) *Reporter {
 	return &Reporter{
 		store: s, recorder: recorder, log: log, wake: make(chan struct{}, 1),
-		left: map[string][]hooks.LeftRule{}, since: map[problem]time.Time{}, reported: map[problem]bool{},
+		unchanged: map[string][]hooks.LeftRule{}, starts: map[problem]time.Time{}, reported: map[problem]bool{},
 	}
 }
 
 // Translated records the rules that a translation of a Gateway left unchanged. It does not
 // block.
-func (r *Reporter) Translated(gateway string, left []hooks.LeftRule) {
+func (r *Reporter) Translated(gateway string, unchanged []hooks.LeftRule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(left) == 0 && len(r.left[gateway]) == 0 {
+	if len(unchanged) == 0 && len(r.unchanged[gateway]) == 0 {
 		return
 	}
-	if r.left[gateway] = left; len(left) == 0 {
-		delete(r.left, gateway)
+	if r.unchanged[gateway] = unchanged; len(unchanged) == 0 {
+		delete(r.unchanged, gateway)
 	}
 	select {
 	case r.wake <- struct{}{}:
@@ -120,44 +120,44 @@ func (r *Reporter) Run(ctx context.Context) error {
 
 // check finds problems that began or ended, reports those that are due, and returns the time
 // until the next check is necessary without a change. It returns false if there is none.
-func (r *Reporter) check(ctx context.Context, now time.Time) (time.Duration, bool) {
+func (r *Reporter) check(ctx context.Context, at time.Time) (time.Duration, bool) {
 	r.mu.Lock()
-	left := maps.Clone(r.left)
+	unchanged := maps.Clone(r.unchanged)
 	r.mu.Unlock()
-	current := problems(r.store.Snapshot(), left)
+	current := problems(r.store.Snapshot(), unchanged)
 
 	for p := range current {
-		if _, ok := r.since[p]; !ok {
-			r.since[p] = now
+		if _, ok := r.starts[p]; !ok {
+			r.starts[p] = at
 		}
 	}
-	gone := map[ir.RouteKey]bool{}
-	for p := range r.since {
+	recovered := map[ir.RouteKey]bool{}
+	for p := range r.starts {
 		if _, ok := current[p]; ok {
 			continue
 		}
 		if r.reported[p] {
-			gone[p.route] = true
+			recovered[p.route] = true
 		}
-		delete(r.since, p)
+		delete(r.starts, p)
 		delete(r.reported, p)
 	}
 	for p := range current {
-		delete(gone, p.route)
+		delete(recovered, p.route)
 	}
-	for _, route := range slices.SortedFunc(maps.Keys(gone), compareRoutes) {
+	for _, route := range slices.SortedFunc(maps.Keys(recovered), compareRoutes) {
 		if err := r.recorder.RecordServed(ctx, route); err != nil {
 			r.log.Debug("Cannot record that a route is served", "route", route, "error", err)
 		}
 	}
-	return r.report(ctx, now)
+	return r.report(ctx, at)
 }
 
 // report records the problems that are due, and returns the same as check.
 func (r *Reporter) report(ctx context.Context, at time.Time) (time.Duration, bool) {
 	var due []problem
 	wait, pending := time.Duration(0), false
-	for p, start := range r.since {
+	for p, start := range r.starts {
 		remaining := minDuration - at.Sub(start)
 		switch {
 		case r.reported[p]:

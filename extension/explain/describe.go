@@ -168,8 +168,8 @@ func describeRule(s *ir.Snapshot, r *ir.Route, i int) Rule {
 // certificate if it presents one.
 func policyRuleName(r *ir.PolicyRule) string {
 	out := r.Policy.String() + " " + r.Name
-	if said := r.DenialNotice(); said != "" {
-		return out + ": " + said
+	if notice := r.DenialNotice(); notice != "" {
+		return out + ": " + notice
 	}
 	switch n := r.Named; {
 	case n == nil:
@@ -194,10 +194,10 @@ func policyRuleName(r *ir.PolicyRule) string {
 func ownCluster(s *ir.Snapshot, r *ir.Route, i int, b ir.BackendRef) string {
 	rule, kind := &r.Rules[i], r.Key.Kind
 	several, together := 0, rule.Exclusive || kind == ir.KindUDPRoute
-	for _, of := range rule.Backends {
-		if of.Weight > 0 {
+	for _, backend := range rule.Backends {
+		if backend.Weight > 0 {
 			several++
-			together = together && of.Kind != ir.BackendOther
+			together = together && backend.Kind != ir.BackendOther
 		}
 	}
 	http := kind == ir.KindHTTPRoute || kind == ir.KindGRPCRoute
@@ -241,11 +241,11 @@ func describeBackend(s *ir.Snapshot, r *ir.Route, b ir.BackendRef, total uint64)
 func describeTarget(out *Backend, t *ir.Target) {
 	out.Problem, out.Refused = t.Problem, t.Refused
 	if h := t.Shape.HealthCheck; h != nil {
-		what := "a TCP connection"
+		check := "a TCP connection"
 		if h.Path != "" {
-			what = "GET " + h.Path
+			check = "GET " + h.Path
 		}
-		out.Check = fmt.Sprintf("%s each %s, at most %s; healthy after %d, unhealthy after %d", what, h.Interval, h.Timeout, h.Healthy, h.Unhealthy)
+		out.Check = fmt.Sprintf("%s each %s, at most %s; healthy after %d, unhealthy after %d", check, h.Interval, h.Timeout, h.Healthy, h.Unhealthy)
 	}
 	for _, l := range t.Localities {
 		v := Locality{Name: l.Name, Zone: l.Zone, Priority: l.Priority, Meaning: meaning(l.Priority), Weight: l.Weight, Endpoints: []Endpoint{}}

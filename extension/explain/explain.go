@@ -60,9 +60,9 @@ type Found struct {
 	// Match that matches, in words.
 	Match string `json:"match"`
 
-	// Only are conditions that the query does not state: NAME=VALUE for headers, ?NAME=VALUE for
+	// Conditions are those that the query does not state: NAME=VALUE for headers, ?NAME=VALUE for
 	// parameters.
-	Only []string `json:"only,omitempty"`
+	Conditions []string `json:"only,omitempty"`
 
 	rank rank
 }
@@ -92,14 +92,14 @@ func Explain(s *ir.Snapshot, q Query) Answer {
 	for _, f := range found {
 		f.Rule = describeRule(s, f.rank.route, f.rank.rule)
 		a.Rules = append(a.Rules, f)
-		if len(f.Only) == 0 || len(a.Rules) == maxFound {
+		if len(f.Conditions) == 0 || len(a.Rules) == maxFound {
 			break
 		}
 	}
 	switch {
 	case len(a.Rules) == 0:
 		a.Note = noteNone
-	case len(a.Rules[0].Only) > 0:
+	case len(a.Rules[0].Conditions) > 0:
 		a.Note = noteOnly
 	default:
 		a.Note = noteRest
@@ -126,9 +126,9 @@ func matchRule(r *ir.Route, i int, host string, q Query) []Found {
 		if m.Method != "" && m.Method != cmp.Or(q.Method, "GET") || q.Path != "" && !matchPath(m, q.Path) {
 			continue
 		}
-		f := Found{Hostname: host, Match: words(m, r.Key.Kind), Only: slices.Clone(m.Headers), rank: rankOf(r, i, m)}
+		f := Found{Hostname: host, Match: words(m, r.Key.Kind), Conditions: slices.Clone(m.Headers), rank: rankOf(r, i, m)}
 		for _, p := range m.Query {
-			f.Only = append(f.Only, "?"+p)
+			f.Conditions = append(f.Conditions, "?"+p)
 		}
 		out = append(out, f)
 	}

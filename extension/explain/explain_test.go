@@ -36,8 +36,8 @@ func prefix(p string) ir.Match { return ir.Match{PathType: "PathPrefix", Path: p
 
 // TestExplainPolicies checks which rules of policies apply before a rule, the most specific first.
 func TestExplainPolicies(t *testing.T) {
-	of := func(name string, to ir.PolicyTarget, rules ...string) *ir.RoutePolicy {
-		p := &ir.RoutePolicy{Name: named(name), Targets: []ir.Attachment{{PolicyTarget: to, Found: true}}}
+	routePolicy := func(name string, target ir.PolicyTarget, rules ...string) *ir.RoutePolicy {
+		p := &ir.RoutePolicy{Name: named(name), Targets: []ir.Attachment{{PolicyTarget: target, Found: true}}}
 		for i, r := range rules {
 			p.Rules = append(p.Rules, &ir.PolicyRule{Policy: p.Name, Name: r, Index: i, Deny: true})
 		}
@@ -46,9 +46,9 @@ func TestExplainPolicies(t *testing.T) {
 	s := ir.NewSnapshot(ir.Contents{
 		Routes: []*ir.Route{route(ir.KindHTTPRoute, "a", nil, rule("web"))},
 		Policies: []*ir.RoutePolicy{
-			of("far", ir.PolicyTarget{NamespacedName: named("gw")}, "c"),
-			of("near", ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: named("a")}, "a", "b"),
-			of("other", ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: named("b")}, "d"),
+			routePolicy("far", ir.PolicyTarget{NamespacedName: named("gw")}, "c"),
+			routePolicy("near", ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: named("a")}, "a", "b"),
+			routePolicy("other", ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: named("b")}, "d"),
 		},
 	})
 	got := Explain(s, Query{Host: "web.example.com", Path: "/"}).Rules
@@ -92,9 +92,9 @@ func TestExplainOrder(t *testing.T) {
 	}
 	web := []string{"web.example.com"}
 	type found struct {
-		Route string
-		Index int
-		Only  []string
+		Route      string
+		Index      int
+		Conditions []string
 	}
 	cases := map[string]struct {
 		reason string
@@ -159,8 +159,8 @@ func TestExplainOrder(t *testing.T) {
 			)},
 			query: Query{Host: "web.example.com", Path: "/"},
 			want: []found{
-				{Route: "HTTPRoute shop/a", Index: 1, Only: []string{"x-canary=yes"}},
-				{Route: "HTTPRoute shop/a", Index: 2, Only: []string{"?v=2"}},
+				{Route: "HTTPRoute shop/a", Index: 1, Conditions: []string{"x-canary=yes"}},
+				{Route: "HTTPRoute shop/a", Index: 2, Conditions: []string{"?v=2"}},
 				{Route: "HTTPRoute shop/a"},
 			},
 			note: noteOnly,
@@ -220,7 +220,7 @@ func TestExplainOrder(t *testing.T) {
 			a := Explain(ir.NewSnapshot(ir.Contents{Routes: tc.routes}), tc.query)
 			got := []found{}
 			for _, f := range a.Rules {
-				got = append(got, found{Route: f.Route, Index: f.Index, Only: f.Only})
+				got = append(got, found{Route: f.Route, Index: f.Index, Conditions: f.Conditions})
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nExplain(...): -want rules, +got rules:\n%s", tc.reason, diff)

@@ -60,9 +60,9 @@ type Generated struct {
 
 // generated returns the generated routes in reports that fulfil a condition, and their number.
 // Routes that do not answer come first; a long list is cut.
-func generated(of []*tailnetv1alpha1.GatewayReport, keep func(Generated) bool) ([]Generated, int) {
+func generated(reports []*tailnetv1alpha1.GatewayReport, keep func(Generated) bool) ([]Generated, int) {
 	out := []Generated{}
-	for _, r := range of {
+	for _, r := range reports {
 		for _, g := range r.Spec.GeneratedRoutes {
 			as := Generated{
 				TailscaleGateway: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.Gateway}.String(),

@@ -121,23 +121,23 @@ func holds(r *ir.Route, rule *ir.Rule, filter string) bool {
 	if filter == "" || strings.Contains(routeName(r.Key), filter) {
 		return true
 	}
-	has := func(s string) bool { return strings.Contains(s, filter) }
-	of := target(filter)
-	return slices.ContainsFunc(r.Info.Hostnames, has) || slices.ContainsFunc(r.Info.Listeners, has) ||
-		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b ir.BackendRef) bool { return has(b.String()) || leadsTo(b, r.Key.Kind, of) })
+	contains := func(s string) bool { return strings.Contains(s, filter) }
+	text := target(filter)
+	return slices.ContainsFunc(r.Info.Hostnames, contains) || slices.ContainsFunc(r.Info.Listeners, contains) ||
+		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b ir.BackendRef) bool { return contains(b.String()) || leadsTo(b, r.Key.Kind, text) })
 }
 
 func gateways(s *ir.Snapshot, routes []*ir.Route) []Gateway {
-	by := map[string]*Gateway{}
+	byName := map[string]*Gateway{}
 	for _, r := range routes {
 		for _, n := range r.Gateways {
-			g := by[n.String()]
+			g := byName[n.String()]
 			if g == nil {
 				g = &Gateway{Name: n.String(), Listeners: []string{}}
 				if about := s.Gateway(n); about != nil {
 					g.Class, g.Sockets = about.Class, about.Listeners
 				}
-				by[g.Name] = g
+				byName[g.Name] = g
 			}
 			g.Routes++
 			for _, l := range r.Info.Listeners {
@@ -148,7 +148,7 @@ func gateways(s *ir.Snapshot, routes []*ir.Route) []Gateway {
 		}
 	}
 	out := []Gateway{}
-	for _, g := range by {
+	for _, g := range byName {
 		slices.Sort(g.Listeners)
 		out = append(out, *g)
 	}

@@ -63,7 +63,7 @@ type view struct {
 }
 
 // read returns the query of a request, if it has one.
-func read(r *http.Request) (q Query, asked bool) {
+func read(r *http.Request) (q Query, ok bool) {
 	v := r.URL.Query()
 	q = Query{Host: v.Get("host"), Path: v.Get("path"), Method: strings.ToUpper(v.Get("method"))}
 	q.Path, _, _ = strings.Cut(q.Path, "?")
@@ -102,7 +102,7 @@ func (p *Page) answer(s *ir.Snapshot, q Query) Answer {
 func (p *Page) html(w http.ResponseWriter, r *http.Request) {
 	s := p.snapshot()
 	v := view{Overview: p.overview(s, r), Query: Query{Path: "/", Method: http.MethodGet}}
-	if q, asked := read(r); asked {
+	if q, ok := read(r); ok {
 		a := p.answer(s, q)
 		v.Query, v.Answer = q, &a
 	}
@@ -118,7 +118,7 @@ func (p *Page) html(w http.ResponseWriter, r *http.Request) {
 func (p *Page) json(w http.ResponseWriter, r *http.Request) {
 	s := p.snapshot()
 	var v any = p.overview(s, r)
-	if q, asked := read(r); asked {
+	if q, ok := read(r); ok {
 		v = p.answer(s, q)
 	}
 	b, err := json.MarshalIndent(v, "", "  ")

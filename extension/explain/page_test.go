@@ -74,7 +74,7 @@ func TestPage(t *testing.T) {
 		probes   Probes
 		url      string
 		want     []string
-		not      []string
+		unwanted []string
 	}{
 		"Empty": {
 			reason:   "A page without routes should say so.",
@@ -93,14 +93,14 @@ func TestPage(t *testing.T) {
 			snapshot: many(5000),
 			url:      "/",
 			want:     []string{"5000 rules, 5000 targets", "page 1 of 100", "shop/r-0049</code>, rule", `href="/?page=2&amp;filter="`},
-			not:      []string{"shop/r-0050</code>, rule", "previous", "services/shop/r-0050/"},
+			unwanted: []string{"shop/r-0050</code>, rule", "previous", "services/shop/r-0050/"},
 		},
 		"Last": {
 			reason:   "A page after the last should be the last.",
 			snapshot: many(5000),
 			url:      "/?page=1000",
 			want:     []string{"page 100 of 100", "shop/r-4999</code>, rule", "previous"},
-			not:      []string{">next<"},
+			unwanted: []string{">next<"},
 		},
 		"NoPage": {
 			reason:   "An invalid number should select the first page.",
@@ -126,9 +126,9 @@ func TestPage(t *testing.T) {
 				Routes:   []*ir.Route{route(ir.KindHTTPRoute, "web", nil, rule("web", prefix("/")))},
 				Gateways: map[types.NamespacedName]*ir.Gateway{named("gw"): {Class: "envoy", Listeners: []string{"https: HTTPS 443 *.example.com"}}},
 			}),
-			url:  "/",
-			want: []string{"<code>shop/gw</code></td><td><code>envoy</code></td><td><code>https: HTTPS 443 *.example.com</code>"},
-			not:  []string{"no such Gateway"},
+			url:      "/",
+			want:     []string{"<code>shop/gw</code></td><td><code>envoy</code></td><td><code>https: HTTPS 443 *.example.com</code>"},
+			unwanted: []string{"no such Gateway"},
 		},
 		"NoGateway": {
 			reason:   "Routes may attach to a missing Gateway.",
@@ -164,34 +164,34 @@ func TestPage(t *testing.T) {
 				"61, of which 50 are listed", "<code>team/other</code>, tailnet dev, Egress", "Conflict <span class=\"bad\">HTTPRoute team/mine has it &lt;already&gt;</span>",
 				"<code>app-00.tailscale.local/tailscale/app-00</code></td><td>app-00</td><td><code>infra/web</code>, tailnet prod, Egress</td><td><code>HTTPRoute infra/web-prod-app-00</code></td><td>Accepted</td>",
 			},
-			not: []string{"web-prod-app-49<"},
+			unwanted: []string{"web-prod-app-49<"},
 		},
 		"GeneratedFilter": {
 			reason:   "A filter should select generated routes too.",
 			snapshot: &ir.Snapshot{},
 			url:      "/?filter=app-59",
 			want:     []string{"1, of which 1 are listed", "web-prod-app-59<"},
-			not:      []string{"web-prod-app-58<"},
+			unwanted: []string{"web-prod-app-58<"},
 		},
 		"GeneratedAsked": {
 			reason:   "An answer should have the matching generated routes only.",
 			snapshot: &ir.Snapshot{},
 			url:      "/?host=app-01.tailscale.local&path=/tailscale/app-01/status&filter=none",
 			want:     []string{"Generated routes for it", "web-prod-app-01<", "team/other"},
-			not:      []string{"web-prod-app-02<", "are listed"},
+			unwanted: []string{"web-prod-app-02<", "are listed"},
 		},
 		"GeneratedElsewhere": {
 			reason:   "A prefix should match only paths below it.",
 			snapshot: &ir.Snapshot{},
 			url:      "/?host=app-02.tailscale.local&path=/tailscale/app-020&filter=none",
-			not:      []string{"Generated routes for it"},
+			unwanted: []string{"Generated routes for it"},
 		},
 		"Escaped": {
 			reason:   "User input should not become markup.",
 			snapshot: ir.NewSnapshot(ir.Contents{Routes: []*ir.Route{evil}}),
 			url:      "/?host=%22%3E%3Cscript%3E&path=%3Cscript%3E&filter=",
 			want:     []string{"&lt;script&gt;"},
-			not:      []string{"<script"},
+			unwanted: []string{"<script"},
 		},
 	}
 	for name, tc := range cases {
@@ -208,7 +208,7 @@ func TestPage(t *testing.T) {
 					t.Errorf("\n%s\nGET %s: no %q", tc.reason, tc.url, s)
 				}
 			}
-			for _, s := range tc.not {
+			for _, s := range tc.unwanted {
 				if strings.Contains(w.Body.String(), s) {
 					t.Errorf("\n%s\nGET %s: has %q", tc.reason, tc.url, s)
 				}

@@ -15,12 +15,12 @@ import (
 type Probes func(ir.TargetKey) (health.Target, bool)
 
 // describe adds the probed health to a rule's backends.
-func (v Probes) describe(of *Rule) {
-	for i := range of.Backends {
-		v.describeBackend(&of.Backends[i])
+func (v Probes) describe(rule *Rule) {
+	for i := range rule.Backends {
+		v.describeBackend(&rule.Backends[i])
 	}
-	for i := range of.Mirrors {
-		v.describeBackend(&of.Mirrors[i])
+	for i := range rule.Mirrors {
+		v.describeBackend(&rule.Mirrors[i])
 	}
 }
 
@@ -35,13 +35,13 @@ func (v Probes) describeBackend(b *Backend) {
 		return
 	}
 	b.Tier = t.Tier
-	by := map[string]*Probed{}
+	byAddress := map[string]*Probed{}
 	for _, e := range t.Endpoints {
-		by[net.JoinHostPort(e.Address, strconv.Itoa(int(e.Port)))] = &Probed{Status: e.Status, Score: e.HealthScore, Reason: e.Reason}
+		byAddress[net.JoinHostPort(e.Address, strconv.Itoa(int(e.Port)))] = &Probed{Status: e.Status, Score: e.HealthScore, Reason: e.Reason}
 	}
 	for _, l := range b.Localities {
 		for i := range l.Endpoints {
-			l.Endpoints[i].Probed = by[l.Endpoints[i].Address]
+			l.Endpoints[i].Probed = byAddress[l.Endpoints[i].Address]
 		}
 	}
 }

@@ -25,22 +25,22 @@ type Setting struct {
 
 // Settings holds the settings in this replica's translations, by Gateway. The zero value is empty.
 type Settings struct {
-	mu sync.Mutex
-	of map[string][]hooks.Settings
+	mu        sync.Mutex
+	byGateway map[string][]hooks.Settings
 }
 
 // Translated replaces the settings of a Gateway by those of a new translation.
-func (s *Settings) Translated(gateway string, of []hooks.Settings) {
+func (s *Settings) Translated(gateway string, settings []hooks.Settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[string][]hooks.Settings{}
+	if s.byGateway == nil {
+		s.byGateway = map[string][]hooks.Settings{}
 	}
-	if len(of) == 0 {
-		delete(s.of, gateway)
+	if len(settings) == 0 {
+		delete(s.byGateway, gateway)
 		return
 	}
-	s.of[gateway] = of
+	s.byGateway[gateway] = settings
 }
 
 // find returns the settings that fulfil a condition, each cluster once, by name. A nil Settings has
@@ -52,10 +52,10 @@ func (s *Settings) find(keep func(hooks.Settings) bool) []Setting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := map[string]Setting{}
-	for _, of := range s.of {
-		for _, one := range of {
-			if keep(one) {
-				found[one.Cluster] = Setting{Cluster: one.Cluster, Differs: one.Differs}
+	for _, settings := range s.byGateway {
+		for _, setting := range settings {
+			if keep(setting) {
+				found[setting.Cluster] = Setting{Cluster: setting.Cluster, Differs: setting.Differs}
 			}
 		}
 	}
@@ -68,11 +68,11 @@ func (s *Settings) find(keep func(hooks.Settings) bool) []Setting {
 
 // describe adds the settings of a rule, or of a whole L4 route, to its backends. A backend with
 // exactly one setting uses that cluster.
-func (s *Settings) describe(of *Rule) {
-	for i := range of.Backends {
-		b := &of.Backends[i]
-		b.Settings = s.find(func(one hooks.Settings) bool {
-			return routeName(one.Route) == of.Route && (one.Rule == of.Index || one.Rule < 0) && one.Target.ClusterName() == b.Target
+func (s *Settings) describe(rule *Rule) {
+	for i := range rule.Backends {
+		b := &rule.Backends[i]
+		b.Settings = s.find(func(setting hooks.Settings) bool {
+			return routeName(setting.Route) == rule.Route && (setting.Rule == rule.Index || setting.Rule < 0) && setting.Target.ClusterName() == b.Target
 		})
 		if len(b.Settings) == 1 {
 			b.Cluster = b.Settings[0].Cluster
@@ -82,7 +82,7 @@ func (s *Settings) describe(of *Rule) {
 
 // describeTarget adds all settings of routes to a target.
 func (s *Settings) describeTarget(b *Backend) {
-	b.Settings = s.find(func(one hooks.Settings) bool { return one.Target.ClusterName() == b.Target })
+	b.Settings = s.find(func(setting hooks.Settings) bool { return setting.Target.ClusterName() == b.Target })
 }
 
 // target returns the target for a filter: the name of a cluster with settings stands for its

@@ -21,7 +21,7 @@ import (
 // TestSettings checks that a rule with separate settings is explained by its target, and that the
 // name of its cluster in Envoy finds it.
 func TestSettings(t *testing.T) {
-	const of = "tailscale/services/shop/web/80/http"
+	const cluster = "tailscale/services/shop/web/80/http"
 	key := ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}
 	s := ir.NewSnapshot(ir.Contents{
 		Routes: []*ir.Route{
@@ -32,24 +32,24 @@ func TestSettings(t *testing.T) {
 		Targets: []*ir.Target{{Key: key, Problem: "nothing is there"}},
 	})
 	settings := &Settings{}
-	slow := hooks.Settings{Route: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: named("a")}, Target: key, Cluster: of + "/settings/0123", Differs: []string{"connectTimeout"}}
+	slow := hooks.Settings{Route: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: named("a")}, Target: key, Cluster: cluster + "/settings/0123", Differs: []string{"connectTimeout"}}
 	settings.Translated("shop/gw", []hooks.Settings{slow})
 	settings.Translated("shop/other", []hooks.Settings{slow})
 	mux := http.NewServeMux()
 	probed := func(k ir.TargetKey) (health.Target, bool) { return health.Target{Tier: health.TierRemote}, k == key }
 	NewPage(func() *ir.Snapshot { return s }, probed, nil, settings, logging.NewNopLogger()).Register(mux)
-	ask := func(url string, into any) {
+	ask := func(url string, dst any) {
 		t.Helper()
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
-		if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+		if err := json.Unmarshal(w.Body.Bytes(), dst); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	for host, want := range map[string]Backend{
-		"a.example.com": {Target: of, Cluster: slow.Cluster, Settings: []Setting{{Cluster: slow.Cluster, Differs: slow.Differs}}, Tier: health.TierRemote},
-		"b.example.com": {Target: of, Cluster: of, Tier: health.TierRemote},
+		"a.example.com": {Target: cluster, Cluster: slow.Cluster, Settings: []Setting{{Cluster: slow.Cluster, Differs: slow.Differs}}, Tier: health.TierRemote},
+		"b.example.com": {Target: cluster, Cluster: cluster, Tier: health.TierRemote},
 	} {
 		var a Answer
 		ask("/explain?path=/&host="+host, &a)
@@ -69,7 +69,7 @@ func TestSettings(t *testing.T) {
 	settings.Translated("shop/other", nil)
 	var a Answer
 	ask("/explain?path=/&host=a.example.com", &a)
-	if got := a.Rules[0].Backends[0]; got.Cluster != of || got.Settings != nil {
+	if got := a.Rules[0].Backends[0]; got.Cluster != cluster || got.Settings != nil {
 		t.Errorf("settings remain after the last translation with them: %+v", got)
 	}
 }

@@ -42,7 +42,7 @@ const (
 )
 
 // Apply gets the new and changed objects, and the removed ones.
-type Apply func(changed, gone []client.Object)
+type Apply func(changed, removed []client.Object)
 
 // A Source reads the .yaml and .yml files of a folder, without its subfolders.
 type Source struct {
@@ -146,7 +146,7 @@ func (s *Source) stat() ([]string, string, error) {
 
 // update applies the changes since the last read.
 func (s *Source) update(objects map[id]client.Object) {
-	var changed, gone []client.Object
+	var changed, removed []client.Object
 	for k, o := range objects {
 		if old, ok := s.objects[k]; !ok || !equality.Semantic.DeepEqual(old, o) {
 			changed = append(changed, o)
@@ -154,16 +154,16 @@ func (s *Source) update(objects map[id]client.Object) {
 	}
 	for k, o := range s.objects {
 		if _, ok := objects[k]; !ok {
-			gone = append(gone, o)
+			removed = append(removed, o)
 		}
 	}
 	s.objects = objects
-	if len(changed)+len(gone) == 0 {
+	if len(changed)+len(removed) == 0 {
 		return
 	}
 	slices.SortFunc(changed, s.compare)
-	slices.SortFunc(gone, s.compare)
-	s.apply(changed, gone)
+	slices.SortFunc(removed, s.compare)
+	s.apply(changed, removed)
 }
 
 func (s *Source) id(o client.Object) id {

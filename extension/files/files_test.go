@@ -30,10 +30,10 @@ const (
 
 // A folder with a source, and the changes that it applied.
 type folder struct {
-	t             *testing.T
-	dir           string
-	source        *Source
-	changed, gone []string
+	t                *testing.T
+	dir              string
+	source           *Source
+	changed, removed []string
 }
 
 func newFolder(t *testing.T) *folder {
@@ -44,8 +44,8 @@ func newFolder(t *testing.T) *folder {
 	}
 	f := &folder{t: t, dir: t.TempDir()}
 	kinds := map[schema.GroupKind]bool{{Kind: "Service"}: true, {Group: "example.org", Kind: "Policy"}: true}
-	f.source = NewSource(f.dir, s, kinds, func(changed, gone []client.Object) {
-		f.changed, f.gone = append(f.changed, describe(changed)...), append(f.gone, describe(gone)...)
+	f.source = NewSource(f.dir, s, kinds, func(changed, removed []client.Object) {
+		f.changed, f.removed = append(f.changed, describe(changed)...), append(f.removed, describe(removed)...)
 	}, logging.NewNopLogger())
 	return f
 }
@@ -70,10 +70,10 @@ func (f *folder) write(name, content string) {
 	}
 }
 
-func (f *folder) applied() (changed, gone []string) {
-	changed, gone = f.changed, f.gone
-	f.changed, f.gone = nil, nil
-	return changed, gone
+func (f *folder) applied() (changed, removed []string) {
+	changed, removed = f.changed, f.removed
+	f.changed, f.removed = nil, nil
+	return changed, removed
 }
 
 func TestRead(t *testing.T) {
@@ -149,30 +149,30 @@ func TestFollow(t *testing.T) {
 		f.applied()
 
 		steps := []struct {
-			reason        string
-			do            func()
-			changed, gone []string
+			reason           string
+			action           func()
+			changed, removed []string
 		}{
-			{reason: "Without a change nothing should be applied.", do: func() {}},
-			{reason: "Only the change should be applied.", do: func() { f.write("a.yaml", changed) }, changed: []string{"default/web typed"}},
-			{reason: "A rewritten file with the same objects should be no change.", do: func() { f.write("b.yaml", policy+"\n") }},
-			{reason: "An invalid file should change nothing.", do: func() { f.write("b.yaml", "a: [") }},
-			{reason: "A corrected file should be read.", do: func() { f.write("b.yaml", other) }, gone: []string{"shop/a Policy"}},
-			{reason: "A removed file should remove its objects.", do: func() {
+			{reason: "Without a change nothing should be applied.", action: func() {}},
+			{reason: "Only the change should be applied.", action: func() { f.write("a.yaml", changed) }, changed: []string{"default/web typed"}},
+			{reason: "A rewritten file with the same objects should be no change.", action: func() { f.write("b.yaml", policy+"\n") }},
+			{reason: "An invalid file should change nothing.", action: func() { f.write("b.yaml", "a: [") }},
+			{reason: "A corrected file should be read.", action: func() { f.write("b.yaml", other) }, removed: []string{"shop/a Policy"}},
+			{reason: "A removed file should remove its objects.", action: func() {
 				if err := os.Remove(filepath.Join(f.dir, "a.yaml")); err != nil {
 					t.Fatal(err)
 				}
-			}, gone: []string{"default/web typed"}},
+			}, removed: []string{"default/web typed"}},
 		}
 		for _, s := range steps {
-			s.do()
+			s.action()
 			<-time.After(2 * interval)
 			synctest.Wait()
-			changed, gone := f.applied()
+			changed, removed := f.applied()
 			if diff := cmp.Diff(s.changed, changed); diff != "" {
 				t.Errorf("\n%s\nchanged: -want, +got:\n%s", s.reason, diff)
 			}
-			if diff := cmp.Diff(s.gone, gone); diff != "" {
+			if diff := cmp.Diff(s.removed, removed); diff != "" {
 				t.Errorf("\n%s\ngone: -want, +got:\n%s", s.reason, diff)
 			}
 		}

@@ -46,19 +46,19 @@ type holder struct {
 // resolveConflicts determines which desired routes are generated: each needs listeners, and a
 // host and a path that no other route occupies. Routes of users come first, then those of
 // TailscaleGateways with higher precedence, then the desired routes in order.
-func resolveConflicts(in input, of []*desiredRoute, ls []listener, userRoutes []*route) {
+func resolveConflicts(inputs input, desired []*desiredRoute, ls []listener, userRoutes []*route) {
 	claims := claimed(userRoutes)
-	for _, r := range in.precedingRoutes(ls) {
+	for _, r := range inputs.precedingRoutes(ls) {
 		claims.add(r.claims(), holder{description: r.owner, service: true, peer: true})
 	}
-	for _, w := range of {
-		w.attachListeners(ls, in.object.GatewayName())
+	for _, w := range desired {
+		w.attachListeners(ls, inputs.object.GatewayName())
 		if w.State != "" && w.State != tailnetv1alpha1.GeneratedRoutePending {
 			continue
 		}
 		own := w.claims()
 		if i := slices.IndexFunc(own, claims.has); i >= 0 {
-			w.setConflict(claims[own[i]], in.object)
+			w.setConflict(claims[own[i]], inputs.object)
 			continue
 		}
 		claims.add(own, holder{description: w.target, service: true})
@@ -66,13 +66,13 @@ func resolveConflicts(in input, of []*desiredRoute, ls []listener, userRoutes []
 }
 
 // setConflict records which route occupies the host and the path.
-func (w *desiredRoute) setConflict(to holder, o *gatewayv1alpha1.TailscaleGateway) {
+func (w *desiredRoute) setConflict(occupant holder, o *gatewayv1alpha1.TailscaleGateway) {
 	target := w.target
-	if to.peer {
+	if occupant.peer {
 		target = w.withGateway(o)
 	}
-	w.State, w.ConflictsWithGenerated = tailnetv1alpha1.GeneratedRouteConflict, to.service
-	w.Message = capitalize(to.description) + " has " + w.Hostname + w.PathPrefix + " already; no route is generated for " + target
+	w.State, w.ConflictsWithGenerated = tailnetv1alpha1.GeneratedRouteConflict, occupant.service
+	w.Message = capitalize(occupant.description) + " has " + w.Hostname + w.PathPrefix + " already; no route is generated for " + target
 }
 
 // attachListeners attaches the route to the Gateway's own listeners for its protocol and host.
@@ -113,10 +113,10 @@ func (h holders) has(c claim) bool {
 }
 
 // add adds a holder. The first holder of a claim stays.
-func (h holders) add(of []claim, to holder) {
-	for _, c := range of {
+func (h holders) add(claims []claim, occupant holder) {
+	for _, c := range claims {
 		if !h.has(c) {
-			h[c] = to
+			h[c] = occupant
 		}
 	}
 }

@@ -42,9 +42,9 @@ type Options struct {
 	// Permitted reports whether a route may reference a backend.
 	Permitted func(r ir.RouteKey, b ir.BackendRef) bool
 
-	// Only is the Gateway of a dedicated extension. Nil means all Gateways without a dedicated
+	// Gateway is the Gateway of a dedicated extension. Nil means all Gateways without a dedicated
 	// extension.
-	Only *types.NamespacedName
+	Gateway *types.NamespacedName
 
 	// Dedicated is called with the Gateways that have a dedicated extension, whenever the set
 	// changes. It may be nil.
@@ -190,13 +190,13 @@ func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) erro
 }
 
 // enqueue adds TailscaleGateways to the queue after the debounce interval.
-func (c *Controller) enqueue(of ...types.NamespacedName) {
+func (c *Controller) enqueue(keys ...types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue == nil {
 		return
 	}
-	for _, n := range of {
+	for _, n := range keys {
 		c.queue.AddAfter(n, debounce)
 	}
 }

@@ -23,10 +23,10 @@ func dedicated(o *gatewayv1alpha1.TailscaleGateway) (types.NamespacedName, bool)
 // manages reports whether this extension manages the objects of a TailscaleGateway.
 func (c *Controller) manages(o *gatewayv1alpha1.TailscaleGateway) bool {
 	n, own := dedicated(o)
-	if c.options.Only == nil {
+	if c.options.Gateway == nil {
 		return !own
 	}
-	return own && n == *c.options.Only
+	return own && n == *c.options.Gateway
 }
 
 // notifyDedicated passes the Gateways with a dedicated extension to Options.Dedicated, if the
@@ -40,17 +40,17 @@ func (c *Controller) notifyDedicated(ctx context.Context) {
 		// The cache fails only when it stops.
 		return
 	}
-	now := map[types.NamespacedName]bool{}
+	gateways := map[types.NamespacedName]bool{}
 	for i := range l.Items {
 		if n, own := dedicated(&l.Items[i]); own {
-			now[n] = true
+			gateways[n] = true
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if maps.Equal(c.dedicated, now) {
+	if maps.Equal(c.dedicated, gateways) {
 		return
 	}
-	c.dedicated = now
-	c.options.Dedicated(now)
+	c.dedicated = gateways
+	c.options.Dedicated(gateways)
 }

@@ -111,21 +111,21 @@ func (w *desiredRoute) place(v variables, host gatewayv1alpha1.HostPattern, pref
 }
 
 // generated returns the desired routes, in their order of precedence for hosts and paths.
-func generated(in input, userRoutes []*route) []*desiredRoute {
+func generated(inputs input, userRoutes []*route) []*desiredRoute {
 	var out []*desiredRoute
-	looping, refused := in.looping(), parse.RefusedTailnets(in.object)
-	for _, t := range in.object.Spec.Tailnets {
+	looping, refused := inputs.looping(), parse.RefusedTailnets(inputs.object)
+	for _, t := range inputs.object.Spec.Tailnets {
 		if refused[t.Name] {
 			continue
 		}
-		of := in.of(t.Name)
+		endpoints := inputs.of(t.Name)
 		if g := t.RouteGeneration.Ingress; g != nil {
-			out = append(out, ingress(in, t.Name, g, of, userRoutes)...)
+			out = append(out, ingress(inputs, t.Name, g, endpoints, userRoutes)...)
 		}
-		selectedRoutes := selected(in, t)
+		selectedRoutes := selected(inputs, t)
 		out = append(out, selectedRoutes...)
 		if generatesEgress(t) {
-			out = append(out, egress(in, t, t.RouteGeneration.Egress, of, exclusions{looping: looping, selectedRoutes: selectedRoutes})...)
+			out = append(out, egress(inputs, t, t.RouteGeneration.Egress, endpoints, exclusions{looping: looping, selectedRoutes: selectedRoutes})...)
 		}
 	}
 	// Users choose the names of their devices: a device must not take the host and path of a
@@ -143,9 +143,9 @@ func generated(in input, userRoutes []*route) []*desiredRoute {
 }
 
 // of returns the TailscaleEndpoints that discover in a tailnet, sorted by name.
-func (in input) of(tailnet string) []*gatewayv1alpha1.TailscaleEndpoints {
+func (inputs input) of(tailnet string) []*gatewayv1alpha1.TailscaleEndpoints {
 	var out []*gatewayv1alpha1.TailscaleEndpoints
-	for _, e := range in.endpoints {
+	for _, e := range inputs.endpoints {
 		if e.Labels[meta.LabelGatewayTailnet] == tailnet {
 			out = append(out, e)
 		}
@@ -155,8 +155,8 @@ func (in input) of(tailnet string) []*gatewayv1alpha1.TailscaleEndpoints {
 }
 
 // domain returns the DNS domain of the tailnet of TailscaleEndpoints.
-func domain(of []*gatewayv1alpha1.TailscaleEndpoints) string {
-	for _, e := range of {
+func domain(endpoints []*gatewayv1alpha1.TailscaleEndpoints) string {
+	for _, e := range endpoints {
 		for _, d := range e.Status.Devices {
 			if n := domainOf(d.TailscaleFQDN); n != "" {
 				return n
@@ -173,9 +173,9 @@ func domain(of []*gatewayv1alpha1.TailscaleEndpoints) string {
 
 // published returns the endpoint names that the TailscaleGateway's own Tailscale Services have
 // when their tailnet is searched. A route to one of them would create a routing loop.
-func (in input) published(tailnet string) map[string]bool {
+func (inputs input) published(tailnet string) map[string]bool {
 	out := map[string]bool{}
-	for _, s := range in.services {
+	for _, s := range inputs.services {
 		if s.Labels[meta.LabelTailnet] == tailnet {
 			out[names.ServiceEndpoint(string(s.Spec.VIPService.Name))] = true
 		}
@@ -185,11 +185,11 @@ func (in input) published(tailnet string) map[string]bool {
 
 // egress returns the routes to the endpoints that were discovered in a tailnet, without routing
 // loops.
-func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, exclude exclusions) []*desiredRoute {
+func egress(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, endpoints []*gatewayv1alpha1.TailscaleEndpoints, exclude exclusions) []*desiredRoute {
 	found := map[string]*desiredRoute{}
-	searched, own := len(of) > 0, map[string]bool{}
-	for _, e := range of {
-		maps.Copy(own, in.published(e.TailnetName()))
+	searched, own := len(endpoints) > 0, map[string]bool{}
+	for _, e := range endpoints {
+		maps.Copy(own, inputs.published(e.TailnetName()))
 		searched = searched && e.Status.GetCondition(meta.TypeDiscoverySuccessful).Status == corev1.ConditionTrue
 		targets := map[string]string{}
 		for _, s := range e.Status.EgressTargets {
@@ -199,12 +199,12 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 			if own[d.Name] || exclude.isSelected(d) {
 				continue
 			}
-			w := discovered(in, t, g, d, domain(of))
-			if to, ok := exclude.looping[dnsNameOf(w.fqdn)]; ok {
-				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", loopMessage(to, in.object.GatewayName()))
+			w := discovered(inputs, t, g, d, domain(endpoints))
+			if gateway, ok := exclude.looping[dnsNameOf(w.fqdn)]; ok {
+				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", loopMessage(gateway, inputs.object.GatewayName()))
 			}
-			to := targets[d.Name+"/"+strconv.Itoa(int(t.ServiceDiscovery.Port))]
-			if !w.setBackend(in.object.Namespace, to) {
+			service := targets[d.Name+"/"+strconv.Itoa(int(t.ServiceDiscovery.Port))]
+			if !w.setBackend(inputs.object.Namespace, service) {
 				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for proxies to carry traffic to it")
 			}
 			if w.tls && w.fqdn == "" {
@@ -212,19 +212,19 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 			}
 			// If several TailscaleEndpoints have discovered it, the first with a usable Service
 			// counts.
-			if was := found[d.Name]; was == nil || was.State != "" && w.State == "" {
+			if previous := found[d.Name]; previous == nil || previous.State != "" && w.State == "" {
 				found[d.Name] = w
 			}
 		}
 	}
 	// A target is gone if a successful search did not find it. A target that was found and has
 	// no Service at the port yet is not gone.
-	for _, o := range in.generated {
-		w := retainedRoute(in, t, g, o, domain(of))
+	for _, o := range inputs.generated {
+		w := retainedRoute(inputs, t, g, o, domain(endpoints))
 		if w == nil || own[w.endpoint] || exclude.isSelected(endpointOf(o)) {
 			continue
 		}
-		if is := found[w.endpoint]; is == nil && !searched || is != nil && is.State == tailnetv1alpha1.GeneratedRoutePending {
+		if current := found[w.endpoint]; current == nil && !searched || current != nil && current.State == tailnetv1alpha1.GeneratedRoutePending {
 			found[w.endpoint] = w
 		}
 	}
@@ -237,13 +237,13 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 }
 
 // discovered returns the route to a service or a device.
-func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, d gatewayv1alpha1.DiscoveredEndpoint, domain string) *desiredRoute {
+func discovered(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, d gatewayv1alpha1.DiscoveredEndpoint, domain string) *desiredRoute {
 	service, _ := nameAndKind(d)
 	w := &desiredRoute{
 		ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
 			Kind:      kindHTTPRoute,
-			Namespace: in.object.Namespace,
-			Name:      names.Child(in.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), d.Name),
+			Namespace: inputs.object.Namespace,
+			Name:      names.Child(inputs.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), d.Name),
 			Tailnet:   t.Name, Direction: tailnetv1alpha1.DirectionEgress, Service: service,
 		},
 		target:   discoveredIn(d, t.Name),
@@ -253,7 +253,7 @@ func discovered(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.E
 		fqdn:     strings.TrimSuffix(d.TailscaleFQDN, "."),
 		tls:      t.ServiceDiscovery.Protocol == gatewayv1alpha1.EndpointProtocolHTTPS,
 	}
-	w.place(variables{service: service, tailnet: t.Name, namespace: in.object.Namespace, domain: domain}, g.HostPattern, g.PathPrefix)
+	w.place(variables{service: service, tailnet: t.Name, namespace: inputs.object.Namespace, domain: domain}, g.HostPattern, g.PathPrefix)
 	return w
 }
 
@@ -295,12 +295,12 @@ func (w *desiredRoute) setBackend(namespace, service string) bool {
 
 // retainedRoute returns the desired route for an existing route. It returns nil if the route
 // does not belong to the tailnet.
-func retainedRoute(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, o client.Object, domain string) *desiredRoute {
+func retainedRoute(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, o client.Object, domain string) *desiredRoute {
 	r, ok := o.(*gwapiv1.HTTPRoute)
 	if !ok || r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) || r.Labels[meta.LabelGatewayTailnet] != t.Name {
 		return nil
 	}
-	w := discovered(in, t, g, endpointOf(r), domain)
+	w := discovered(inputs, t, g, endpointOf(r), domain)
 	if w.Name != r.Name {
 		return nil
 	}
@@ -331,36 +331,36 @@ func (w *desiredRoute) placeAs(r *gwapiv1.HTTPRoute) {
 
 // ingress returns the routes to the Services behind routes of users. Each has the kind of the
 // user's route.
-func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, userRoutes []*route) []*desiredRoute {
+func ingress(inputs input, tailnet string, g *gatewayv1alpha1.IngressRoutes, endpoints []*gatewayv1alpha1.TailscaleEndpoints, userRoutes []*route) []*desiredRoute {
 	found := map[types.NamespacedName]*desiredRoute{}
 	for _, r := range userRoutes {
 		if r.Key.Kind != ir.KindHTTPRoute && r.Key.Kind != ir.KindGRPCRoute {
 			continue
 		}
-		for _, b := range r.backends(in.permitted) {
+		for _, b := range r.backends(inputs.permitted) {
 			w := &desiredRoute{
 				ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
 					Kind:      r.kind,
 					Namespace: r.Key.Namespace,
-					Name:      names.Child(in.object.Name, in.object.Namespace, tailnet, directionLabel(tailnetv1alpha1.DirectionIngress), b.Namespace, b.Name),
+					Name:      names.Child(inputs.object.Name, inputs.object.Namespace, tailnet, directionLabel(tailnetv1alpha1.DirectionIngress), b.Namespace, b.Name),
 					Tailnet:   tailnet, Direction: tailnetv1alpha1.DirectionIngress, Service: b.Name,
 				},
 				target:   fmt.Sprintf("Service %s", b.NamespacedName),
 				protocol: gwapiv1.ProtocolType(cmp.Or(g.Protocol, gatewayv1alpha1.EndpointProtocolHTTPS)),
 				backend:  tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port},
 			}
-			if was := found[b.NamespacedName]; was == nil || w.rank() < was.rank() {
+			if previous := found[b.NamespacedName]; previous == nil || w.rank() < previous.rank() {
 				found[b.NamespacedName] = w
 			}
 		}
 	}
 	out := make([]*desiredRoute, 0, len(found))
 	for n, w := range found {
-		w.place(variables{service: n.Name, tailnet: tailnet, namespace: n.Namespace, domain: domain(of)}, g.HostPattern, g.PathPrefix)
+		w.place(variables{service: n.Name, tailnet: tailnet, namespace: n.Namespace, domain: domain(endpoints)}, g.HostPattern, g.PathPrefix)
 		if w.Kind == kindGRPCRoute && w.PathPrefix != "/" {
 			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It is a backend of GRPCRoutes, which do not support a path prefix; set pathPrefix of routeGeneration.ingress to /, or create a route for it")
 		}
-		if gw := in.object.GatewayName().Namespace; in.object.Namespace != gw && w.Namespace != in.object.Namespace {
+		if gw := inputs.object.GatewayName().Namespace; inputs.object.Namespace != gw && w.Namespace != inputs.object.Namespace {
 			// The permission to create a TailscaleGateway does not include routes in other namespaces.
 			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "Routes in namespace %s are generated only for TailscaleGateways in namespace %s or %s", w.Namespace, gw, w.Namespace)
 		}

@@ -45,7 +45,7 @@ func sharesServices(tailnet, ingress string) string {
 
 // found returns a TailscaleEndpoints of a tailnet with discovered endpoints. The prefix svc-
 // marks a service, and the suffix - an endpoint without a Service.
-func found(tailnet string, successful string, of ...string) string {
+func found(tailnet string, successful string, endpoints ...string) string {
 	out := fmt.Sprintf(`
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleEndpoints
@@ -58,7 +58,7 @@ status:
   - {type: DiscoverySuccessful, status: "%[2]s", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}
 `, tailnet, successful)
 	discovered, targets := []string{"  discoveredEndpoints:"}, []string{"  egressTargets:"}
-	for _, d := range of {
+	for _, d := range endpoints {
 		name := strings.TrimSuffix(d, "-")
 		source, host := "Devices", name
 		if s, ok := strings.CutPrefix(name, "svc-"); ok {
@@ -69,7 +69,7 @@ status:
 			targets = append(targets, fmt.Sprintf("  - {name: %[1]s/80, address: '100.64.0.1:80', protocol: HTTP, readyProxies: 1, service: 'web-%[2]s-%[1]s:80'}", name, tailnet))
 		}
 	}
-	if len(of) == 0 {
+	if len(endpoints) == 0 {
 		return out
 	}
 	return out + strings.Join(append(discovered, targets...), "\n") + "\n"
@@ -91,14 +91,14 @@ spec:
 }
 
 // lines formats desired routes: DIRECTION HOST PREFIX -> BACKEND STATE MESSAGE.
-func lines(of []*desiredRoute) []string {
+func lines(desired []*desiredRoute) []string {
 	var out []string
-	for _, w := range of {
-		to := "-"
+	for _, w := range desired {
+		backend := "-"
 		if w.generate {
-			to = fmt.Sprintf("%s/%s:%d", w.backend.Namespace, w.backend.Name, w.backend.Port)
+			backend = fmt.Sprintf("%s/%s:%d", w.backend.Namespace, w.backend.Name, w.backend.Port)
 		}
-		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s%s -> %s %s %s", w.Direction, w.Hostname, w.PathPrefix, to, w.State, w.Message)))
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s%s -> %s %s %s", w.Direction, w.Hostname, w.PathPrefix, backend, w.State, w.Message)))
 	}
 	return out
 }
@@ -285,12 +285,12 @@ func TestGenerated(t *testing.T) {
 }
 
 // generatedObjects returns the objects that the API server would have for desired routes.
-func generatedObjects(t *testing.T, in input, of []*desiredRoute) []client.Object {
+func generatedObjects(t *testing.T, inputs input, desired []*desiredRoute) []client.Object {
 	t.Helper()
 	var out []client.Object
-	for _, w := range of {
+	for _, w := range desired {
 		if w.generate {
-			out = append(out, routeOf(in.object, w))
+			out = append(out, routeOf(inputs.object, w))
 		}
 	}
 	return out
@@ -318,14 +318,14 @@ func TestGeneratedState(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			of := objects(t, gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "nas"))
-			in := inputOf(t, of...)
-			route := httpRoute(in.object, plan(in).routes[0])
-			in.generated = []client.Object{route}
+			objs := objects(t, gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "nas"))
+			inputs := inputOf(t, objs...)
+			route := httpRoute(inputs.object, plan(inputs).routes[0])
+			inputs.generated = []client.Object{route}
 			for _, p := range tc.parents {
 				route.Status.Parents = append(route.Status.Parents, gwapiv1.RouteParentStatus{Conditions: p})
 			}
-			r := plan(in).report.GeneratedRoutes[0]
+			r := plan(inputs).report.GeneratedRoutes[0]
 			if diff := cmp.Diff(tc.want, string(r.State)+" "+r.Message); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -338,71 +338,71 @@ func TestGeneratedState(t *testing.T) {
 func TestGeneratedRetained(t *testing.T) {
 	both := joins(discovers("prod", "HTTP", defaultEgress), discovers("dev", "HTTP", strings.ReplaceAll(defaultEgress, "local", "{tailnet}")))
 	all := objects(t, gateway, both, found("prod", "True", "nas", "svc-db"), found("dev", "True", "nas"))
-	before := inputOf(t, all...)
-	existing := generatedObjects(t, before, plan(before).routes)
+	previous := inputOf(t, all...)
+	existing := generatedObjects(t, previous, plan(previous).routes)
 	if len(existing) != 3 {
 		t.Fatalf("%d routes, want 3", len(existing))
 	}
 	cases := map[string]struct {
-		reason string
-		now    []string
-		want   []string
+		reason    string
+		manifests []string
+		want      []string
 	}{
 		"Gone": {
-			reason: "The route to an endpoint that a successful search did not find is deleted.",
-			now:    []string{found("prod", "True", "svc-db"), found("dev", "True", "nas")},
-			want:   []string{"db.tailscale.local false", "nas.tailscale.dev false"},
+			reason:    "The route to an endpoint that a successful search did not find is deleted.",
+			manifests: []string{found("prod", "True", "svc-db"), found("dev", "True", "nas")},
+			want:      []string{"db.tailscale.local false", "nas.tailscale.dev false"},
 		},
 		"Failing": {
-			reason: "A tailnet whose search fails retains its routes, and does not affect other tailnets.",
-			now:    []string{found("prod", "False"), found("dev", "True")},
-			want:   []string{"db.tailscale.local true", "nas.tailscale.local true"},
+			reason:    "A tailnet whose search fails retains its routes, and does not affect other tailnets.",
+			manifests: []string{found("prod", "False"), found("dev", "True")},
+			want:      []string{"db.tailscale.local true", "nas.tailscale.local true"},
 		},
 		"FailingPublished": {
-			reason: "A service that the TailscaleGateway publishes now loses its route.",
-			now:    []string{found("prod", "False"), found("dev", "True", "nas"), publishes("prod", "db")},
-			want:   []string{"nas.tailscale.local true", "nas.tailscale.dev false"},
+			reason:    "A service that the TailscaleGateway publishes now loses its route.",
+			manifests: []string{found("prod", "False"), found("dev", "True", "nas"), publishes("prod", "db")},
+			want:      []string{"nas.tailscale.local true", "nas.tailscale.dev false"},
 		},
 		"FailingWithSome": {
-			reason: "Endpoints that a failed search returned are used.",
-			now:    []string{found("prod", "False", "svc-db", "new"), found("dev", "True", "nas")},
-			want:   []string{"db.tailscale.local false", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
+			reason:    "Endpoints that a failed search returned are used.",
+			manifests: []string{found("prod", "False", "svc-db", "new"), found("dev", "True", "nas")},
+			want:      []string{"db.tailscale.local false", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
 		},
 		"NoServiceForNow": {
-			reason: "A target without a Service retains its route, and a new one waits.",
-			now:    []string{found("prod", "True", "nas-", "svc-db-", "new-"), found("dev", "True", "nas")},
-			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
+			reason:    "A target without a Service retains its route, and a new one waits.",
+			manifests: []string{found("prod", "True", "nas-", "svc-db-", "new-"), found("dev", "True", "nas")},
+			want:      []string{"db.tailscale.local true", "nas.tailscale.local true", "new.tailscale.local false", "nas.tailscale.dev false"},
 		},
 		"AnotherPort": {
-			reason: "After a change of the port, routes stay until the proxies have the new port.",
-			now:    []string{strings.ReplaceAll(both, "port: 80", "port: 8080"), found("prod", "True", "nas", "svc-db"), found("dev", "True", "nas")},
-			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev true"},
+			reason:    "After a change of the port, routes stay until the proxies have the new port.",
+			manifests: []string{strings.ReplaceAll(both, "port: 80", "port: 8080"), found("prod", "True", "nas", "svc-db"), found("dev", "True", "nas")},
+			want:      []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev true"},
 		},
 		"NotSearchedYet": {
-			reason: "A tailnet that has not been searched yet retains its routes.",
-			now:    []string{found("prod", "Unknown"), found("dev", "True", "nas")},
-			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
+			reason:    "A tailnet that has not been searched yet retains its routes.",
+			manifests: []string{found("prod", "Unknown"), found("dev", "True", "nas")},
+			want:      []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
 		},
 		"OtherPatterns": {
-			reason: "A retained route keeps its host and path, even if the domain of the tailnet is unknown.",
-			now:    []string{strings.ReplaceAll(both, "{service}.tailscale.local", "{service}.{domain}"), found("prod", "False"), found("dev", "True", "nas")},
-			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
+			reason:    "A retained route keeps its host and path, even if the domain of the tailnet is unknown.",
+			manifests: []string{strings.ReplaceAll(both, "{service}.tailscale.local", "{service}.{domain}"), found("prod", "False"), found("dev", "True", "nas")},
+			want:      []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
 		},
 		"NoEndpoints": {
-			reason: "A tailnet without a TailscaleEndpoints retains its routes.",
-			now:    []string{found("dev", "True", "nas")},
-			want:   []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
+			reason:    "A tailnet without a TailscaleEndpoints retains its routes.",
+			manifests: []string{found("dev", "True", "nas")},
+			want:      []string{"db.tailscale.local true", "nas.tailscale.local true", "nas.tailscale.dev false"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			now := tc.now
-			if !strings.Contains(now[0], "kind: TailscaleGateway") {
-				now = append([]string{both}, now...)
+			manifests := tc.manifests
+			if !strings.Contains(manifests[0], "kind: TailscaleGateway") {
+				manifests = append([]string{both}, manifests...)
 			}
-			of := append(objects(t, append([]string{gateway}, now...)...), existing...)
+			objs := append(objects(t, append([]string{gateway}, manifests...)...), existing...)
 			var got []string
-			for _, w := range plan(inputOf(t, of...)).routes {
+			for _, w := range plan(inputOf(t, objs...)).routes {
 				got = append(got, fmt.Sprint(w.Hostname, " ", w.retained))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -413,22 +413,22 @@ func TestGeneratedRetained(t *testing.T) {
 }
 
 func TestPlanIsDeterministic(t *testing.T) {
-	in := []string{
+	manifests := []string{
 		gateway, listenerSet, found("prod", "True", "nas", "svc-nas", "svc-db"), found("dev", "False", "nas"),
 		joins(strings.Replace(discovers("prod", "HTTPS", defaultEgress), "{egress", "{ingress: "+defaultIngress+", egress", 1), discovers("dev", "HTTP", defaultEgress)),
 	}
 	for i := range 20 {
-		in = append(in, routeTo("HTTPRoute", []string{"shop", "team"}[i%2], fmt.Sprint("app", i), "{name: web, namespace: shop}", "True",
+		manifests = append(manifests, routeTo("HTTPRoute", []string{"shop", "team"}[i%2], fmt.Sprint("app", i), "{name: web, namespace: shop}", "True",
 			fmt.Sprintf("rules: [{backendRefs: [{name: app%d, port: 80}, {name: common, namespace: open, port: %d}]}]", i%3, i)))
 	}
-	of := objects(t, in...)
-	want := plan(inputOf(t, of...))
+	objs := objects(t, manifests...)
+	want := plan(inputOf(t, objs...))
 	if len(want.routes) < 10 {
 		t.Fatalf("%d routes, want at least 10", len(want.routes))
 	}
 	for range 20 {
-		rand.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
-		got := plan(inputOf(t, of...))
+		rand.Shuffle(len(objs), func(i, j int) { objs[i], objs[j] = objs[j], objs[i] })
+		got := plan(inputOf(t, objs...))
 		if diff := cmp.Diff(want.report, got.report); diff != "" {
 			t.Fatalf("report of another order of input: -first, +now:\n%s", diff)
 		}
@@ -440,14 +440,14 @@ func TestPlanIsDeterministic(t *testing.T) {
 
 // BenchmarkPlan measures plan with many routes and endpoints.
 func BenchmarkPlan(b *testing.B) {
-	in := []string{gateway, joins(discovers("prod", "HTTP", defaultEgress))}
+	manifests := []string{gateway, joins(discovers("prod", "HTTP", defaultEgress))}
 	var names []string
 	for i := range 500 {
 		names = append(names, fmt.Sprint("svc-s", i))
-		in = append(in, routeTo("HTTPRoute", "shop", fmt.Sprint("app", i), "{name: web}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"))
+		manifests = append(manifests, routeTo("HTTPRoute", "shop", fmt.Sprint("app", i), "{name: web}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"))
 	}
-	of := objects(b, append(in, found("prod", "True", names...))...)
-	input := inputOf(b, of...)
+	objs := objects(b, append(manifests, found("prod", "True", names...))...)
+	input := inputOf(b, objs...)
 	for b.Loop() {
 		plan(input)
 	}

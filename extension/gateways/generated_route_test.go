@@ -13,8 +13,8 @@ import (
 
 // TestHTTPRoute checks all fields of a route to a service with TLS.
 func TestHTTPRoute(t *testing.T) {
-	in := inputOf(t, objects(t, gateway, joins(discovers("prod", "HTTPS", defaultEgress)), found("prod", "True", "svc-grafana"))...)
-	w := plan(in).routes[0]
+	inputs := inputOf(t, objects(t, gateway, joins(discovers("prod", "HTTPS", defaultEgress)), found("prod", "True", "svc-grafana"))...)
+	w := plan(inputs).routes[0]
 	want := objects(t, `
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -50,17 +50,17 @@ spec:
   validation: {hostname: grafana.prod.ts.net, wellKnownCACertificates: System}
 `)
 	want[0].SetUID("")
-	if diff := cmp.Diff(want[0], client.Object(httpRoute(in.object, w))); diff != "" {
+	if diff := cmp.Diff(want[0], client.Object(httpRoute(inputs.object, w))); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	policy, ok := want[1].(*gwapiv1.BackendTLSPolicy)
 	if !ok {
 		t.Fatal("the policy is of another kind")
 	}
-	if diff := cmp.Diff(policy.Spec, tlsPolicy(in.object, w).Spec); diff != "" {
+	if diff := cmp.Diff(policy.Spec, tlsPolicy(inputs.object, w).Spec); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(httpRoute(in.object, w).ObjectMeta, tlsPolicy(in.object, w).ObjectMeta); diff != "" {
+	if diff := cmp.Diff(httpRoute(inputs.object, w).ObjectMeta, tlsPolicy(inputs.object, w).ObjectMeta); diff != "" {
 		t.Errorf("the metadata of the policy differs from the route's:\n%s", diff)
 	}
 }
@@ -68,18 +68,18 @@ spec:
 // TestGRPCRoute checks that a Service behind a GRPCRoute has a GRPCRoute for all methods, and a
 // Service behind both kinds at the same port an HTTPRoute.
 func TestGRPCRoute(t *testing.T) {
-	in := inputOf(t, objects(t, gateway, joins(sharesServices("prod", defaultIngress)),
+	inputs := inputOf(t, objects(t, gateway, joins(sharesServices("prod", defaultIngress)),
 		routeTo("GRPCRoute", "shop", "rpc", "{name: web}", "True", "rules: [{backendRefs: [{name: rpc, port: 90}, {name: both, port: 80}]}]"),
 		routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: both, port: 80}]}]"))...)
 	kinds := map[string]string{}
-	for _, w := range plan(in).routes {
+	for _, w := range plan(inputs).routes {
 		kinds[w.Service] = w.Kind
 		if w.Service != "rpc" {
 			continue
 		}
-		got, ok := routeOf(in.object, w).(*gwapiv1.GRPCRoute)
+		got, ok := routeOf(inputs.object, w).(*gwapiv1.GRPCRoute)
 		if !ok {
-			t.Fatalf("%T, want a GRPCRoute", routeOf(in.object, w))
+			t.Fatalf("%T, want a GRPCRoute", routeOf(inputs.object, w))
 		}
 		want := objects(t, `
 apiVersion: gateway.networking.k8s.io/v1
@@ -95,7 +95,7 @@ spec:
 		if diff := cmp.Diff(routeSpec(want), routeSpec(got)); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
-		in.generated = append(in.generated, got)
+		inputs.generated = append(inputs.generated, got)
 	}
 	if diff := cmp.Diff(map[string]string{"rpc": kindGRPCRoute, "both": kindHTTPRoute}, kinds); diff != "" {
 		t.Errorf("kinds: -want, +got:\n%s", diff)

@@ -64,9 +64,9 @@ func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayRep
 	if err != nil || !found || !c.manages(o) {
 		return errors.Wrap(err, "cannot get TailscaleGateway")
 	}
-	now := c.options.Hooks(o.GatewayName().String())
-	added := newHooks(reported[r.GetUID()], now)
-	if added == nil {
+	counts := c.options.Hooks(o.GatewayName().String())
+	delta := newHooks(reported[r.GetUID()], counts)
+	if delta == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -81,37 +81,37 @@ func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayRep
 			return nil
 		}
 		previous := current.DeepCopy()
-		current.Spec.Extension.Hooks = addedHooks(current.Spec.Extension.Hooks, *added)
+		current.Spec.Extension.Hooks = addedHooks(current.Spec.Extension.Hooks, *delta)
 		return c.client.Patch(ctx, current, client.MergeFromWithOptions(previous, client.MergeFromWithOptimisticLock{}), client.FieldOwner(reconcile.ManagedBy))
 	})
 	if err != nil {
 		return errors.Wrap(client.IgnoreNotFound(err), "cannot patch GatewayReport")
 	}
-	reported[r.GetUID()] = *now
+	reported[r.GetUID()] = *counts
 	return nil
 }
 
 // newHooks returns the hooks that were not reported yet, and nil if there are none. A replica
 // whose counts for a Gateway were reset counts from zero.
-func newHooks(reported tailnetv1alpha1.ReportedHooks, now *tailnetv1alpha1.ReportedHooks) *tailnetv1alpha1.ReportedHooks {
-	if now == nil || now.Total == reported.Total {
+func newHooks(reported tailnetv1alpha1.ReportedHooks, counts *tailnetv1alpha1.ReportedHooks) *tailnetv1alpha1.ReportedHooks {
+	if counts == nil || counts.Total == reported.Total {
 		return nil
 	}
-	if now.Total < reported.Total {
-		return now
+	if counts.Total < reported.Total {
+		return counts
 	}
-	return &tailnetv1alpha1.ReportedHooks{Total: now.Total - reported.Total, Failed: now.Failed - reported.Failed, LastCall: now.LastCall}
+	return &tailnetv1alpha1.ReportedHooks{Total: counts.Total - reported.Total, Failed: counts.Failed - reported.Failed, LastCall: counts.LastCall}
 }
 
 // addedHooks returns the sum of the hooks of a report and further hooks.
-func addedHooks(current *tailnetv1alpha1.ReportedHooks, added tailnetv1alpha1.ReportedHooks) *tailnetv1alpha1.ReportedHooks {
+func addedHooks(current *tailnetv1alpha1.ReportedHooks, delta tailnetv1alpha1.ReportedHooks) *tailnetv1alpha1.ReportedHooks {
 	if current == nil {
-		return &added
+		return &delta
 	}
-	added.Total += current.Total
-	added.Failed += current.Failed
-	if current.LastCall != nil && added.LastCall.Before(current.LastCall) {
-		added.LastCall = current.LastCall
+	delta.Total += current.Total
+	delta.Failed += current.Failed
+	if current.LastCall != nil && delta.LastCall.Before(current.LastCall) {
+		delta.LastCall = current.LastCall
 	}
-	return &added
+	return &delta
 }

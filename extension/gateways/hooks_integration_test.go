@@ -40,8 +40,8 @@ func TestCountHooks(t *testing.T) {
 		}}, i == 0)
 	}
 	w.create(t, objects(t, gateway, tailscaleGateway)...)
-	// known waits until all replicas have the current report in their caches.
-	known := func() *tailnetv1alpha1.GatewayReport {
+	// syncedReport waits until all replicas have the current report in their caches, and returns it.
+	syncedReport := func() *tailnetv1alpha1.GatewayReport {
 		t.Helper()
 		var out *tailnetv1alpha1.GatewayReport
 		w.waitFor(t, func(ctx context.Context) error {
@@ -50,7 +50,7 @@ func TestCountHooks(t *testing.T) {
 				return err
 			}
 			for _, c := range replicas {
-				if of := c.reports(ctx); len(of) != 1 || of[0].UID != r.UID {
+				if reports := c.reports(ctx); len(reports) != 1 || reports[0].UID != r.UID {
 					return errors.New("a replica does not have the report yet")
 				}
 			}
@@ -82,16 +82,16 @@ func TestCountHooks(t *testing.T) {
 		return r
 	}
 
-	first := known()
+	first := syncedReport()
 	for range 5 {
 		for i, r := range replicas {
 			r.answered = tailnetv1alpha1.ReportedHooks{Total: r.answered.Total + 1 + int64(i), Failed: r.answered.Failed + int64(i), LastCall: &last}
 		}
 		countAll()
 	}
-	before := expect("Hooks of both replicas are added, although they write at the same time", 15, 5)
+	previous := expect("Hooks of both replicas are added, although they write at the same time", 15, 5)
 	countAll()
-	if after := expect("Without new hooks nothing is added", 15, 5); after.Generation != before.Generation {
+	if current := expect("Without new hooks nothing is added", 15, 5); current.Generation != previous.Generation {
 		t.Error("the report was written without new hooks")
 	}
 
@@ -103,7 +103,7 @@ func TestCountHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.waitFor(t, func(context.Context) error {
-		if known().UID == first.UID {
+		if syncedReport().UID == first.UID {
 			return errors.New("the report has not been written again")
 		}
 		return nil

@@ -22,8 +22,8 @@ func TestHooks(t *testing.T) {
 		return &tailnetv1alpha1.ReportedHooks{Total: total, Failed: failed, LastCall: last}
 	}
 	type args struct {
-		reported      tailnetv1alpha1.ReportedHooks
-		now, inReport *tailnetv1alpha1.ReportedHooks
+		reported         tailnetv1alpha1.ReportedHooks
+		counts, inReport *tailnetv1alpha1.ReportedHooks
 	}
 	cases := map[string]struct {
 		reason string
@@ -36,33 +36,33 @@ func TestHooks(t *testing.T) {
 		},
 		"Reported": {
 			reason: "Reported hooks are not added again.",
-			args:   args{reported: *hooks(3, 1, at(3)), now: hooks(3, 1, at(3)), inReport: hooks(5, 1, at(5))},
+			args:   args{reported: *hooks(3, 1, at(3)), counts: hooks(3, 1, at(3)), inReport: hooks(5, 1, at(5))},
 		},
 		"First": {
 			reason: "A report without hooks gets those of the replica.",
-			args:   args{now: hooks(3, 1, at(3))},
+			args:   args{counts: hooks(3, 1, at(3))},
 			want:   hooks(3, 1, at(3)),
 		},
 		"Others": {
 			reason: "A replica adds its new hooks to those of other replicas.",
-			args:   args{reported: *hooks(3, 1, at(3)), now: hooks(7, 2, at(7)), inReport: hooks(10, 4, at(5))},
+			args:   args{reported: *hooks(3, 1, at(3)), counts: hooks(7, 2, at(7)), inReport: hooks(10, 4, at(5))},
 			want:   hooks(14, 5, at(7)),
 		},
 		"OthersLater": {
 			reason: "The last call is the latest of all replicas.",
-			args:   args{now: hooks(1, 0, at(3)), inReport: hooks(10, 4, at(5))},
+			args:   args{counts: hooks(1, 0, at(3)), inReport: hooks(10, 4, at(5))},
 			want:   hooks(11, 4, at(5)),
 		},
 		"Forgotten": {
 			reason: "A replica whose counts were reset counts from zero, and subtracts nothing.",
-			args:   args{reported: *hooks(9, 2, at(3)), now: hooks(2, 1, at(7)), inReport: hooks(10, 4, at(5))},
+			args:   args{reported: *hooks(9, 2, at(3)), counts: hooks(2, 1, at(7)), inReport: hooks(10, 4, at(5))},
 			want:   hooks(12, 5, at(7)),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got *tailnetv1alpha1.ReportedHooks
-			if more := newHooks(tc.args.reported, tc.args.now); more != nil {
+			if more := newHooks(tc.args.reported, tc.args.counts); more != nil {
 				got = addedHooks(tc.args.inReport, *more)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

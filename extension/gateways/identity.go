@@ -38,12 +38,12 @@ func (c *Controller) readGrants(ctx context.Context, v *view) error {
 
 // unverifiedListeners returns the listeners, sorted, whose identity headers Envoy does not
 // verify, because the TailscaleGateway is not permitted to configure the Gateway.
-func unverifiedListeners(in input) []string {
-	if in.granted() {
+func unverifiedListeners(inputs input) []string {
+	if inputs.granted() {
 		return nil
 	}
 	var out []string
-	for _, t := range in.object.Spec.Tailnets {
+	for _, t := range inputs.object.Spec.Tailnets {
 		for _, l := range t.Listeners {
 			if l.Identity == gatewayv1alpha1.ClientIdentityHeaders {
 				out = append(out, l.Name)

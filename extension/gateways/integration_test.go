@@ -94,8 +94,8 @@ func (w *environment) replica(t *testing.T, o Options, writes bool) *Controller 
 		o.Hooks = func(string) *tailnetv1alpha1.ReportedHooks { return nil }
 	}
 	var namespaces []string
-	if o.Only != nil {
-		namespaces = append(namespaces, o.Only.Namespace)
+	if o.Gateway != nil {
+		namespaces = append(namespaces, o.Gateway.Namespace)
 	}
 	informers, err := watch.NewCache(w.config, nil, namespaces...)
 	if err != nil {
@@ -124,9 +124,9 @@ func (w *environment) replica(t *testing.T, o Options, writes bool) *Controller 
 }
 
 // create creates objects, and sets the status in their manifests.
-func (w *environment) create(t *testing.T, of ...client.Object) {
+func (w *environment) create(t *testing.T, objs ...client.Object) {
 	t.Helper()
-	for _, o := range of {
+	for _, o := range objs {
 		o.SetUID("")
 		want, ok := o.DeepCopyObject().(client.Object)
 		if !ok {
@@ -196,17 +196,17 @@ func TestReport(t *testing.T) {
 	// A route of a ListenerSet, then one that is not accepted, and fifty at once.
 	w.create(t, objects(t, routeTo("HTTPRoute", "team", "late", "{kind: ListenerSet, name: extra}", "True", ""))...)
 	w.waitForRoutes(t, 2)
-	before := w.waitForRoutes(t, 2).Generation
-	of := objects(t, routeTo("HTTPRoute", "shop", "refused", "{name: web}", "False", ""))
+	previous := w.waitForRoutes(t, 2).Generation
+	objs := objects(t, routeTo("HTTPRoute", "shop", "refused", "{name: web}", "False", ""))
 	for i := range 50 {
-		of = append(of, objects(t, routeTo("HTTPRoute", "shop", fmt.Sprint("app", i), "{name: web}", "True", ""))...)
+		objs = append(objs, objects(t, routeTo("HTTPRoute", "shop", fmt.Sprint("app", i), "{name: web}", "True", ""))...)
 	}
 	start := time.Now()
-	w.create(t, of...)
+	w.create(t, objs...)
 	took := time.Since(start)
-	after := w.waitForRoutes(t, 52).Generation
-	if most := int64(took/debounce) + 2; after-before > most {
-		t.Errorf("fifty routes within %s caused %d reports, want at most %d", took, after-before, most)
+	current := w.waitForRoutes(t, 52).Generation
+	if most := int64(took/debounce) + 2; current-previous > most {
+		t.Errorf("fifty routes within %s caused %d reports, want at most %d", took, current-previous, most)
 	}
 
 	// Events without relevant changes, and routes of another Gateway, cause no write.
@@ -221,13 +221,13 @@ func TestReport(t *testing.T) {
 	}
 	// The Controller has handled these events once it has restored a deleted report without any
 	// further write.
-	gone := w.waitForRoutes(t, 52)
-	if err := w.kube.Delete(t.Context(), gone); err != nil {
+	report := w.waitForRoutes(t, 52)
+	if err := w.kube.Delete(t.Context(), report); err != nil {
 		t.Fatal(err)
 	}
 	w.waitFor(t, func(ctx context.Context) error {
 		r, err := w.report(ctx)
-		if err == nil && r.UID == gone.UID {
+		if err == nil && r.UID == report.UID {
 			err = errors.New("the report has not been written again")
 		}
 		return err
@@ -288,17 +288,17 @@ func (w *environment) routes(ctx context.Context, t *testing.T) map[string]*gwap
 }
 
 // discover replaces the discovered endpoints of a tailnet's TailscaleEndpoints.
-func (w *environment) discover(t *testing.T, tailnet, successful string, of ...string) {
+func (w *environment) discover(t *testing.T, tailnet, successful string, endpoints ...string) {
 	t.Helper()
-	now, ok := objects(t, found(tailnet, successful, of...))[0].(*gatewayv1alpha1.TailscaleEndpoints)
+	want, ok := objects(t, found(tailnet, successful, endpoints...))[0].(*gatewayv1alpha1.TailscaleEndpoints)
 	if !ok {
 		t.Fatal("the manifest is no TailscaleEndpoints")
 	}
 	e := &gatewayv1alpha1.TailscaleEndpoints{}
-	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(now), e); err != nil {
+	if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(want), e); err != nil {
 		t.Fatal(err)
 	}
-	e.Status = now.Status
+	e.Status = want.Status
 	if err := w.kube.Status().Update(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
@@ -369,9 +369,9 @@ func generatesRoutes(t *testing.T, w *environment) {
 		t.Fatal(err)
 	}
 	w.waitFor(t, func(ctx context.Context) error {
-		now := w.routes(ctx, t)
-		if len(now) != 2 || now["nas.tailscale.local"] == nil || now["db.tailscale.local"] == nil {
-			return errors.Errorf("routes exist for %v", slices.Sorted(maps.Keys(now)))
+		routes := w.routes(ctx, t)
+		if len(routes) != 2 || routes["nas.tailscale.local"] == nil || routes["db.tailscale.local"] == nil {
+			return errors.Errorf("routes exist for %v", slices.Sorted(maps.Keys(routes)))
 		}
 		return nil
 	})
@@ -388,9 +388,9 @@ func generatesRoutes(t *testing.T, w *environment) {
 		"db.tailscale.local/tailscale/db Conflict HTTPRoute shop/mine has db.tailscale.local/tailscale/db already; no route is generated for the service db of tailnet prod",
 		"db.third.gateway.local/ Refused Gateway shop/web has no listener with protocol HTTPS for host db.third.gateway.local; add one, or change routeGeneration",
 	)
-	now := w.routes(t.Context(), t)
-	if len(now) != 1 || now["nas.tailscale.local"].Labels[meta.LabelGatewayTailnet] != "dev" {
-		t.Errorf("routes exist for %v, want one of tailnet dev", slices.Sorted(maps.Keys(now)))
+	routes := w.routes(t.Context(), t)
+	if len(routes) != 1 || routes["nas.tailscale.local"].Labels[meta.LabelGatewayTailnet] != "dev" {
+		t.Errorf("routes exist for %v, want one of tailnet dev", slices.Sorted(maps.Keys(routes)))
 	}
 
 	// All objects are deleted with the TailscaleGateway, although no garbage collector runs here.
@@ -419,17 +419,17 @@ func generatesRoutes(t *testing.T, w *environment) {
 func TestDedicated(t *testing.T) {
 	w := newEnvironment(t, false)
 	notified := make(chan map[types.NamespacedName]bool, 10)
-	w.start(t, Options{Dedicated: func(of map[types.NamespacedName]bool) { notified <- of }})
+	w.start(t, Options{Dedicated: func(gateways map[types.NamespacedName]bool) { notified <- gateways }})
 	w.create(t, objects(t, gateway, strings.Replace(tailscaleGateway, "  tailnets:", "  extensionServer: {replicas: 1}\n  tailnets:", 1))...)
 	expectDedicated := func(want ...types.NamespacedName) {
 		t.Helper()
-		of := map[types.NamespacedName]bool{}
+		gateways := map[types.NamespacedName]bool{}
 		for _, n := range want {
-			of[n] = true
+			gateways[n] = true
 		}
 		select {
 		case got := <-notified:
-			if diff := cmp.Diff(of, got); diff != "" {
+			if diff := cmp.Diff(gateways, got); diff != "" {
 				t.Errorf("Gateways with a dedicated extension: -want, +got:\n%s", diff)
 			}
 		case <-time.After(waitLimit):
@@ -442,7 +442,7 @@ func TestDedicated(t *testing.T) {
 	// The second TailscaleGateway is reconciled later: once it has a report, the first one will
 	// get none.
 	w.create(t, objects(t, strings.Replace(tailscaleGateway, "metadata: {name: web}", "metadata: {name: plain}", 1))...)
-	of := func(ctx context.Context, name string) (*tailnetv1alpha1.GatewayReport, error) {
+	reportOf := func(ctx context.Context, name string) (*tailnetv1alpha1.GatewayReport, error) {
 		r := &tailnetv1alpha1.GatewayReport{}
 		return r, w.kube.Get(ctx, types.NamespacedName{Namespace: "shop", Name: names.GatewayReport(name)}, r)
 	}
@@ -450,20 +450,20 @@ func TestDedicated(t *testing.T) {
 		t.Helper()
 		var out *tailnetv1alpha1.GatewayReport
 		w.waitFor(t, func(ctx context.Context) error {
-			r, err := of(ctx, name)
+			r, err := reportOf(ctx, name)
 			out = r
 			return err
 		})
 		return out
 	}
 	plain := reported("plain")
-	if _, err := of(t.Context(), "web"); !kerrors.IsNotFound(err) {
+	if _, err := reportOf(t.Context(), "web"); !kerrors.IsNotFound(err) {
 		t.Errorf("the installed extension reports a Gateway with a dedicated extension: %v", err)
 	}
 
-	w.start(t, Options{Only: &web})
+	w.start(t, Options{Gateway: &web})
 	reported("web")
-	if again := reported("plain"); again.UID != plain.UID || again.Generation != plain.Generation {
+	if current := reported("plain"); current.UID != plain.UID || current.Generation != plain.Generation {
 		t.Error("the dedicated extension wrote the report of another Gateway")
 	}
 

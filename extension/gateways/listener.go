@@ -118,11 +118,11 @@ func (l listener) acceptsRoute(r *route) bool {
 	}) {
 		return false
 	}
-	from := gwapiv1.NamespacesFromSame
+	scope := gwapiv1.NamespacesFromSame
 	if n := l.allowed.Namespaces; n != nil {
-		from = ptr.Deref(n.From, from)
+		scope = ptr.Deref(n.From, scope)
 	}
-	switch from {
+	switch scope {
 	case gwapiv1.NamespacesFromSame:
 		return l.namespace == r.Key.Namespace
 	case gwapiv1.NamespacesFromNone:
@@ -140,12 +140,12 @@ func (l listener) accepts(hosts []string) bool {
 // hosts returns the hosts of requests that reach a route with the given host names at the
 // listener. For each matching pair that is the more specific one. For a route without host
 // names it is the listener's host name, which may be empty.
-func (l listener) hosts(of []string) []string {
-	if len(of) == 0 {
+func (l listener) hosts(hostnames []string) []string {
+	if len(hostnames) == 0 {
 		return []string{strings.ToLower(l.hostname)}
 	}
 	var out []string
-	for _, h := range of {
+	for _, h := range hostnames {
 		if hostsOverlap(l.hostname, h) {
 			out = append(out, strings.ToLower(narrower(l.hostname, h)))
 		}

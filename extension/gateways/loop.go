@@ -48,14 +48,14 @@ func (n neighborhood) publishedGateways() map[string][]types.NamespacedName {
 		}
 		name := dnsNameOf(s.Status.VIPServiceStatus.DNSName)
 		for _, b := range s.Spec.Backends {
-			to, ok := gateways[types.NamespacedName{Namespace: s.Namespace, Name: b.Name}]
-			if ok && b.Kind == gatewayv1alpha1.BackendKindGateway && !slices.Contains(out[name], to) {
-				out[name] = append(out[name], to)
+			gateway, ok := gateways[types.NamespacedName{Namespace: s.Namespace, Name: b.Name}]
+			if ok && b.Kind == gatewayv1alpha1.BackendKindGateway && !slices.Contains(out[name], gateway) {
+				out[name] = append(out[name], gateway)
 			}
 		}
 	}
-	for _, to := range out {
-		slices.SortFunc(to, compareNames)
+	for _, targets := range out {
+		slices.SortFunc(targets, compareNames)
 	}
 	return out
 }
@@ -67,21 +67,21 @@ func compareNames(a, b types.NamespacedName) int {
 
 // A hop leads from one Gateway to another by routes that are generated for a TailscaleGateway.
 type hop struct {
-	of       types.NamespacedName
+	owner    types.NamespacedName
 	from, to types.NamespacedName
 }
 
 // hops returns the hops of all TailscaleGateways, in the order of precedence of the
 // TailscaleGateways.
-func (in input) hops(published map[string][]types.NamespacedName) []hop {
+func (inputs input) hops(published map[string][]types.NamespacedName) []hop {
 	endpoints := map[types.NamespacedName][]*gatewayv1alpha1.TailscaleEndpoints{}
-	for _, e := range in.neighborhood.endpoints {
+	for _, e := range inputs.neighborhood.endpoints {
 		endpoints[ownerByLabels(e)] = append(endpoints[ownerByLabels(e)], e)
 	}
 	var out []hop
-	for _, g := range slices.SortedFunc(slices.Values(in.neighborhood.gateways), comparePeers) {
-		of, from := client.ObjectKeyFromObject(g), g.GatewayName()
-		if !in.grants.PermitGateway(g.Namespace, from) {
+	for _, g := range slices.SortedFunc(slices.Values(inputs.neighborhood.gateways), comparePeers) {
+		key, from := client.ObjectKeyFromObject(g), g.GatewayName()
+		if !inputs.grants.PermitGateway(g.Namespace, from) {
 			continue
 		}
 		to := map[types.NamespacedName]bool{}
@@ -89,7 +89,7 @@ func (in input) hops(published map[string][]types.NamespacedName) []hop {
 			if !generatesEgress(t) {
 				continue
 			}
-			for _, e := range endpoints[of] {
+			for _, e := range endpoints[key] {
 				if e.Labels[meta.LabelGatewayTailnet] != t.Name {
 					continue
 				}
@@ -101,7 +101,7 @@ func (in input) hops(published map[string][]types.NamespacedName) []hop {
 			}
 		}
 		for _, n := range slices.SortedFunc(maps.Keys(to), compareNames) {
-			out = append(out, hop{of: of, from: from, to: n})
+			out = append(out, hop{owner: key, from: from, to: n})
 		}
 	}
 	return out
@@ -117,27 +117,27 @@ func generatesEgress(t gatewayv1alpha1.GatewayTailnet) bool {
 // looping returns the Tailscale Services that lead back to the TailscaleGateway's Gateway, by
 // DNS name, each with the Gateway that it leads to. The hop with the lowest precedence in a
 // loop is refused, so that all TailscaleGateways agree.
-func (in input) looping() map[string]types.NamespacedName {
-	published := in.neighborhood.publishedGateways()
+func (inputs input) looping() map[string]types.NamespacedName {
+	published := inputs.neighborhood.publishedGateways()
 	if len(published) == 0 {
 		return nil
 	}
-	taken := map[types.NamespacedName][]types.NamespacedName{}
+	hops := map[types.NamespacedName][]types.NamespacedName{}
 	refused := map[types.NamespacedName]bool{}
-	me, mine := client.ObjectKeyFromObject(in.object), in.object.GatewayName()
-	for _, w := range in.hops(published) {
+	me, mine := client.ObjectKeyFromObject(inputs.object), inputs.object.GatewayName()
+	for _, w := range inputs.hops(published) {
 		switch {
-		case !reachable(taken, w.to, w.from):
-			taken[w.from] = append(taken[w.from], w.to)
-		case w.of == me:
+		case !reachable(hops, w.to, w.from):
+			hops[w.from] = append(hops[w.from], w.to)
+		case w.owner == me:
 			refused[w.to] = true
 		}
 	}
 	out := map[string]types.NamespacedName{}
-	for name, of := range published {
-		for _, to := range of {
-			if to == mine || refused[to] {
-				out[name] = to
+	for name, gateways := range published {
+		for _, gateway := range gateways {
+			if gateway == mine || refused[gateway] {
+				out[name] = gateway
 				break
 			}
 		}
@@ -164,10 +164,10 @@ func reachable(hops map[types.NamespacedName][]types.NamespacedName, from, to ty
 }
 
 // loopMessage explains why a service that leads to a Gateway gets no route.
-func loopMessage(to, own types.NamespacedName) string {
+func loopMessage(gateway, own types.NamespacedName) string {
 	const remedy = "; exclude it with excludePatterns of serviceDiscovery"
-	if to == own {
-		return "It leads to Gateway " + to.String() + " itself, which would create a routing loop" + remedy
+	if gateway == own {
+		return "It leads to Gateway " + gateway.String() + " itself, which would create a routing loop" + remedy
 	}
-	return "It leads to Gateway " + to.String() + ", from which generated routes lead back to Gateway " + own.String() + remedy + " of either TailscaleGateway"
+	return "It leads to Gateway " + gateway.String() + ", from which generated routes lead back to Gateway " + own.String() + remedy + " of either TailscaleGateway"
 }

@@ -16,7 +16,7 @@ import (
 
 // searches returns a TailscaleGateway of a Gateway of the same name in a namespace of that
 // name, with a creation time in seconds, and the endpoints that it discovered in tailnet prod.
-func searches(name string, second int, of ...string) []string {
+func searches(name string, second int, services ...string) []string {
 	labels := fmt.Sprintf("{gateway.tailscale.com/gateway: %s, gateway.tailscale.com/gateway-tailnet: prod}", name)
 	out := []string{fmt.Sprintf(`
 apiVersion: gateway.tailscale.com/v1alpha1
@@ -39,7 +39,7 @@ status:
   - {type: DiscoverySuccessful, status: "True", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}
   discoveredEndpoints:
 `, name, labels)
-	for _, s := range of {
+	for _, s := range services {
 		fmt.Fprintf(&found, "  - {name: svc-%[1]s, source: Services, tailscaleFQDN: %[1]s.prod.ts.net.}\n", s)
 		fmt.Fprintf(&targets, "  - {name: svc-%[1]s/80, address: '100.64.0.1:80', protocol: HTTP, readyProxies: 1, service: '%[2]s-%[1]s:80'}\n", s, name)
 	}
@@ -99,14 +99,14 @@ func TestLoops(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var manifests []string
-			for _, of := range tc.objects {
-				manifests = append(manifests, of...)
+			for _, group := range tc.objects {
+				manifests = append(manifests, group...)
 			}
 			got := map[string][]string{}
 			for name := range tc.want {
 				got[name] = nil
-				in := inputFor(t, types.NamespacedName{Namespace: name, Name: name}, objects(t, append(manifests, httpGateway(name))...)...)
-				for _, w := range plan(in).routes {
+				inputs := inputFor(t, types.NamespacedName{Namespace: name, Name: name}, objects(t, append(manifests, httpGateway(name))...)...)
+				for _, w := range plan(inputs).routes {
 					if !w.generate {
 						got[name] = append(got[name], w.Service)
 						t.Log(w.State, w.Message)
@@ -134,15 +134,15 @@ spec:
 // TestSameServices checks that a change of the DNS name of a service is relevant.
 func TestSameServices(t *testing.T) {
 	o := objects(t, leadsTo("a", "a"))[0]
-	was, ok := o.DeepCopyObject().(*gatewayv1alpha1.TailscaleServices)
+	previous, ok := o.DeepCopyObject().(*gatewayv1alpha1.TailscaleServices)
 	if !ok {
 		t.Fatal("leadsTo returns no TailscaleServices")
 	}
-	if !same(o, was) {
+	if !same(o, previous) {
 		t.Error("same(...): want true for equal objects")
 	}
-	was.Status = gatewayv1alpha1.TailscaleServicesStatus{}
-	if same(was, o) {
+	previous.Status = gatewayv1alpha1.TailscaleServicesStatus{}
+	if same(previous, o) {
 		t.Error("same(...): want false for another DNS name in the status")
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMetrics(t *testing.T) {
-	of := func(states ...tailnetv1alpha1.GeneratedRouteState) []tailnetv1alpha1.ReportedGeneratedRoute {
+	routes := func(states ...tailnetv1alpha1.GeneratedRouteState) []tailnetv1alpha1.ReportedGeneratedRoute {
 		var out []tailnetv1alpha1.ReportedGeneratedRoute
 		for _, s := range states {
 			out = append(out, tailnetv1alpha1.ReportedGeneratedRoute{State: s})
@@ -37,8 +37,8 @@ tailscale_gateway_extension_generated_routes{state="Refused"} 0
 		}
 	}
 	a, b := types.NamespacedName{Namespace: "shop", Name: "a"}, types.NamespacedName{Namespace: "shop", Name: "b"}
-	m.set(a, of(tailnetv1alpha1.GeneratedRouteAccepted, tailnetv1alpha1.GeneratedRouteConflict))
-	m.set(b, of(tailnetv1alpha1.GeneratedRouteAccepted))
+	m.set(a, routes(tailnetv1alpha1.GeneratedRouteAccepted, tailnetv1alpha1.GeneratedRouteConflict))
+	m.set(b, routes(tailnetv1alpha1.GeneratedRouteAccepted))
 	expect("the routes of all TailscaleGateways are added", "2", "1")
 	m.set(a, nil)
 	expect("a TailscaleGateway without routes adds none", "1", "0")

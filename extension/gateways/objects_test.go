@@ -34,64 +34,64 @@ func objects(t testing.TB, manifests ...string) []client.Object {
 
 // inputOf returns the input of the only TailscaleGateway with the given objects. Routes of all
 // namespaces may reference Services of namespace open.
-func inputOf(t testing.TB, of ...client.Object) input {
+func inputOf(t testing.TB, objs ...client.Object) input {
 	t.Helper()
-	return inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, of...)
+	return inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, objs...)
 }
 
 // inputFor returns the input of one of several TailscaleGateways.
-func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
+func inputFor(t testing.TB, n types.NamespacedName, objs ...client.Object) input {
 	t.Helper()
-	in := input{
+	inputs := input{
 		permitted: func(r ir.RouteKey, b ir.BackendRef) bool {
 			return b.Namespace == r.Namespace || b.Namespace == "open"
 		},
 		extension: tailnetv1alpha1.ReportedExtension{Version: "v1"},
 	}
-	for _, o := range of {
+	for _, o := range objs {
 		switch o := o.(type) {
 		case *gatewayv1alpha1.TailscaleGateway:
-			in.neighborhood.gateways = append(in.neighborhood.gateways, o)
-			in.peers = append(in.peers, o)
+			inputs.neighborhood.gateways = append(inputs.neighborhood.gateways, o)
+			inputs.peers = append(inputs.peers, o)
 			if client.ObjectKeyFromObject(o) == n {
-				in.object = o
+				inputs.object = o
 			}
 		case *gwapiv1.Gateway:
-			in.gateway = o
+			inputs.gateway = o
 		case *gwapiv1beta1.ReferenceGrant:
-			if in.grants == nil {
-				in.grants = refgrant.Grants{}
+			if inputs.grants == nil {
+				inputs.grants = refgrant.Grants{}
 			}
-			in.grants[client.ObjectKeyFromObject(o)] = &o.Spec
+			inputs.grants[client.ObjectKeyFromObject(o)] = &o.Spec
 		case *gwapiv1.ListenerSet:
-			in.sets = append(in.sets, o)
+			inputs.sets = append(inputs.sets, o)
 		case *gatewayv1alpha1.TailscaleServices:
 			if isLocal(o) && o.Namespace == n.Namespace {
-				in.local.services = append(in.local.services, o)
+				inputs.local.services = append(inputs.local.services, o)
 			}
 			if gatewayBackend(o) != nil {
-				in.neighborhood.services = append(in.neighborhood.services, o)
+				inputs.neighborhood.services = append(inputs.neighborhood.services, o)
 			}
 			if ownerByLabels(o) == n {
-				in.services = append(in.services, o)
+				inputs.services = append(inputs.services, o)
 			}
 		case *gatewayv1alpha1.TailscaleEndpoints:
 			if isLocal(o) && o.Namespace == n.Namespace {
-				in.local.endpoints = append(in.local.endpoints, o)
+				inputs.local.endpoints = append(inputs.local.endpoints, o)
 			}
-			in.neighborhood.endpoints = append(in.neighborhood.endpoints, o)
+			inputs.neighborhood.endpoints = append(inputs.neighborhood.endpoints, o)
 			if ownerByLabels(o) == n {
-				in.endpoints = append(in.endpoints, o)
+				inputs.endpoints = append(inputs.endpoints, o)
 			}
 		default:
 			if generatedParents(o) != nil && ownerByLabels(o) == n {
-				in.generated = append(in.generated, o)
+				inputs.generated = append(inputs.generated, o)
 			}
-			in.routes = append(in.routes, o)
+			inputs.routes = append(inputs.routes, o)
 		}
 	}
-	in.peers = slices.DeleteFunc(in.peers, func(p *gatewayv1alpha1.TailscaleGateway) bool { return p.GatewayName() != in.object.GatewayName() })
-	return in
+	inputs.peers = slices.DeleteFunc(inputs.peers, func(p *gatewayv1alpha1.TailscaleGateway) bool { return p.GatewayName() != inputs.object.GatewayName() })
+	return inputs
 }
 
 const (

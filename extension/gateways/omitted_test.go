@@ -54,13 +54,13 @@ func TestOmitted(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		routes     []*route
-		before     earlier
+		previous   earlier
 		hosts      bool
 		routesWant int
 		want       omitted
 	}{
-		"Full":        {reason: "A report at its limit omits nothing.", routes: many(maxRoutes), before: reportOf(many(maxRoutes)...), routesWant: maxRoutes},
-		"Routes":      {reason: "Routes beyond the limit are counted.", routes: many(maxRoutes + 3), before: reportOf(many(maxRoutes)...), routesWant: maxRoutes, want: omitted{Routes: 3}},
+		"Full":        {reason: "A report at its limit omits nothing.", routes: many(maxRoutes), previous: reportOf(many(maxRoutes)...), routesWant: maxRoutes},
+		"Routes":      {reason: "Routes beyond the limit are counted.", routes: many(maxRoutes + 3), previous: reportOf(many(maxRoutes)...), routesWant: maxRoutes, want: omitted{Routes: 3}},
 		"Wide":        {reason: "A route at its limits is complete.", routes: []*route{wide("a", maxPorts, maxHosts, maxBackends)}, hosts: true, routesWant: 1},
 		"Ports":       {reason: "Routes with too many ports are counted.", routes: []*route{wide("a", maxPorts+1, 1, 1), wide("b", 1, 1, 1)}, routesWant: 2, want: omitted{TruncatedRoutes: 1}},
 		"Hostnames":   {reason: "Routes with too many host names are counted.", routes: []*route{wide("a", 1, maxHosts+1, 1)}, hosts: true, routesWant: 1, want: omitted{TruncatedRoutes: 1}},
@@ -69,7 +69,7 @@ func TestOmitted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			routes, got := reportRoutes(tc.routes, func(ir.RouteKey, ir.BackendRef) bool { return true }, tc.hosts, tc.before)
+			routes, got := reportRoutes(tc.routes, func(ir.RouteKey, ir.BackendRef) bool { return true }, tc.hosts, tc.previous)
 			if len(routes) != tc.routesWant {
 				t.Errorf("\n%s\nreportRoutes(...): %d routes, want %d", tc.reason, len(routes), tc.routesWant)
 			}
@@ -95,11 +95,11 @@ func TestGeneratedOmitted(t *testing.T) {
 	last.State = tailnetv1alpha1.GeneratedRouteConflict
 	for range 2 { // The report is filled again once the routes are written.
 		r.fillReport()
-		of := r.report.GeneratedRoutes
-		if len(of) != maxRoutes || of[0].Service != "s00000" || of[999].State != tailnetv1alpha1.GeneratedRouteRefused {
-			t.Errorf("%d routes from %s, want %d in order", len(of), of[0].Service, maxRoutes)
+		routes := r.report.GeneratedRoutes
+		if len(routes) != maxRoutes || routes[0].Service != "s00000" || routes[999].State != tailnetv1alpha1.GeneratedRouteRefused {
+			t.Errorf("%d routes from %s, want %d in order", len(routes), routes[0].Service, maxRoutes)
 		}
-		if got := of[len(of)-1]; got.Service != last.Service {
+		if got := routes[len(routes)-1]; got.Service != last.Service {
 			t.Errorf("%s is last, want %s, which is not accepted", got.Service, last.Service)
 		}
 		want := &tailnetv1alpha1.ReportedOmissions{Routes: 1, GeneratedRoutes: 5}
@@ -168,12 +168,12 @@ func TestReportSize(t *testing.T) {
 			if most := (3 << 19) * 9 / 10; len(b) > most {
 				t.Errorf("\n%s\nwant %d bytes at most, got %d", tc.reason, most, len(b))
 			}
-			left := tailnetv1alpha1.ReportedOmissions{}
+			omitted := tailnetv1alpha1.ReportedOmissions{}
 			if r.report.Omitted != nil {
-				left = *r.report.Omitted
+				omitted = *r.report.Omitted
 			}
-			if got := left.Routes > 0; got != tc.omitted || len(r.report.Routes)+int(left.Routes) != len(tc.userRoutes) || len(r.report.GeneratedRoutes)+int(left.GeneratedRoutes) != len(tc.generated) {
-				t.Errorf("\n%s\n%d routes and %d generated routes are reported, and %+v omitted", tc.reason, len(r.report.Routes), len(r.report.GeneratedRoutes), left)
+			if got := omitted.Routes > 0; got != tc.omitted || len(r.report.Routes)+int(omitted.Routes) != len(tc.userRoutes) || len(r.report.GeneratedRoutes)+int(omitted.GeneratedRoutes) != len(tc.generated) {
+				t.Errorf("\n%s\n%d routes and %d generated routes are reported, and %+v omitted", tc.reason, len(r.report.Routes), len(r.report.GeneratedRoutes), omitted)
 			}
 			if tc.halfGenerated && (2*len(r.report.GeneratedRoutes) < len(tc.generated) || r.report.GeneratedRoutes[len(r.report.GeneratedRoutes)-1].Message == "") {
 				t.Errorf("\n%s\n%d generated routes are reported, without the one that is not accepted", tc.reason, len(r.report.GeneratedRoutes))

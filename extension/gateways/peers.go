@@ -37,10 +37,10 @@ type peerRoute struct {
 // precedingRoutes returns the generated routes of TailscaleGateways with higher precedence, in
 // their order. It ignores routes whose TailscaleGateway is gone, may not share the Gateway, or may not
 // use the tailnet, because they will be deleted.
-func (in input) precedingRoutes(ls []listener) []peerRoute {
+func (inputs input) precedingRoutes(ls []listener) []peerRoute {
 	rank, refused := map[types.NamespacedName]int{}, map[types.NamespacedName]map[string]bool{}
-	for i, p := range slices.SortedFunc(slices.Values(in.peers), comparePeers) {
-		if comparePeers(p, in.object) < 0 && in.grants.PermitGateway(p.Namespace, p.GatewayName()) {
+	for i, p := range slices.SortedFunc(slices.Values(inputs.peers), comparePeers) {
+		if comparePeers(p, inputs.object) < 0 && inputs.grants.PermitGateway(p.Namespace, p.GatewayName()) {
 			rank[client.ObjectKeyFromObject(p)] = i
 			refused[client.ObjectKeyFromObject(p)] = parse.RefusedTailnets(p)
 		}
@@ -50,20 +50,20 @@ func (in input) precedingRoutes(ls []listener) []peerRoute {
 	}
 	owners := map[ir.RouteKey]types.NamespacedName{}
 	var out []peerRoute
-	for _, o := range in.routes {
+	for _, o := range inputs.routes {
 		refs := generatedParents(o)
 		if refs == nil {
 			continue
 		}
-		of := ownerByLabels(o)
-		if _, ok := rank[of]; !ok || refused[of][o.GetLabels()[meta.LabelGatewayTailnet]] {
+		key := ownerByLabels(o)
+		if _, ok := rank[key]; !ok || refused[key][o.GetLabels()[meta.LabelGatewayTailnet]] {
 			continue
 		}
 		kind, _ := statusOf(o)
 		p := peerRoute{route: &route{Route: parse.ParseRoute(o), kind: kind}}
 		p.attachRefs(refs, ls)
-		p.owner = withGateway(generatedFor(o, p.route), of)
-		owners[p.Key] = of
+		p.owner = withGateway(generatedFor(o, p.route), key)
+		owners[p.Key] = key
 		out = append(out, p)
 	}
 	slices.SortFunc(out, func(a, b peerRoute) int {
@@ -119,16 +119,16 @@ func generatedFor(r client.Object, parsed *route) string {
 func forTailnet(target, tailnet string) string { return target + " for tailnet " + tailnet }
 
 // withGateway adds the TailscaleGateway to the description of a target.
-func withGateway(target string, of types.NamespacedName) string {
-	return target + " of TailscaleGateway " + of.String()
+func withGateway(target string, key types.NamespacedName) string {
+	return target + " of TailscaleGateway " + key.String()
 }
 
 // withGateway describes the target of a desired route in messages about several
 // TailscaleGateways.
-func (w *desiredRoute) withGateway(of *gatewayv1alpha1.TailscaleGateway) string {
+func (w *desiredRoute) withGateway(o *gatewayv1alpha1.TailscaleGateway) string {
 	target := w.target
 	if w.Direction == tailnetv1alpha1.DirectionIngress {
 		target = forTailnet(target, w.Tailnet)
 	}
-	return withGateway(target, client.ObjectKeyFromObject(of))
+	return withGateway(target, client.ObjectKeyFromObject(o))
 }

@@ -51,24 +51,24 @@ spec:
 
 // converge plans for the TailscaleGateways in turn, each with the routes of the others, until
 // no routes change. It returns the routes, and the outcome of each desired route.
-func converge(t *testing.T, all, routes []client.Object, in ...types.NamespacedName) ([]client.Object, map[string][]string) {
+func converge(t *testing.T, all, routes []client.Object, keys ...types.NamespacedName) ([]client.Object, map[string][]string) {
 	t.Helper()
 	outcome := map[string][]string{}
 	for range 10 {
-		before := routes
-		for _, n := range in {
+		previous := routes
+		for _, n := range keys {
 			i := inputFor(t, n, append(append([]client.Object{}, all...), routes...)...)
 			p := plan(i)
 			outcome[n.String()] = lines(p.routes)
-			kept := generatedObjects(t, i, p.routes)
+			updated := generatedObjects(t, i, p.routes)
 			for _, r := range routes {
 				if ownerByLabels(r) != n {
-					kept = append(kept, r)
+					updated = append(updated, r)
 				}
 			}
-			routes = kept
+			routes = updated
 		}
-		if cmp.Diff(byKey(before), byKey(routes)) == "" {
+		if cmp.Diff(byKey(previous), byKey(routes)) == "" {
 			return routes, outcome
 		}
 	}
@@ -77,18 +77,18 @@ func converge(t *testing.T, all, routes []client.Object, in ...types.NamespacedN
 }
 
 // keysOf parses NAMESPACE/NAME.
-func keysOf(of []string) []types.NamespacedName {
+func keysOf(names []string) []types.NamespacedName {
 	var out []types.NamespacedName
-	for _, s := range of {
+	for _, s := range names {
 		ns, name, _ := strings.Cut(s, "/")
 		out = append(out, types.NamespacedName{Namespace: ns, Name: name})
 	}
 	return out
 }
 
-func byKey(of []client.Object) map[string]client.Object {
+func byKey(objs []client.Object) map[string]client.Object {
 	out := map[string]client.Object{}
-	for _, o := range of {
+	for _, o := range objs {
 		out[client.ObjectKeyFromObject(o).String()] = o
 	}
 	return out
@@ -102,13 +102,13 @@ func TestUngrantedPeer(t *testing.T) {
 	all := objects(t, gateway, manifestFor(egress, "shop", "web", 9), found("prod", "True", "nas"), manifestFor(egress, "team", "web", 1), manifestFor(found("prod", "True", "nas"), "team", "web", 0))
 	granted := inputFor(t, theirs, all...)
 	routes := generatedObjects(t, granted, plan(granted).routes)
-	in := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(routes, all...)...)
-	ls := listenersOf(in.gateway, in.sets)
-	if got := len(in.precedingRoutes(ls)); got != 1 {
+	inputs := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(routes, all...)...)
+	ls := listenersOf(inputs.gateway, inputs.sets)
+	if got := len(inputs.precedingRoutes(ls)); got != 1 {
 		t.Fatalf("with a grant: want the route of the older TailscaleGateway first, got %d", got)
 	}
-	in.grants = refgrant.Grants{}
-	if got := in.precedingRoutes(ls); len(got) != 0 {
+	inputs.grants = refgrant.Grants{}
+	if got := inputs.precedingRoutes(ls); len(got) != 0 {
 		t.Errorf("without a grant: want no route first, got %v", got)
 	}
 }
@@ -128,22 +128,22 @@ func TestRefusedTailnet(t *testing.T) {
 		o.Status.SetConditions(xpv2.Condition{Type: meta.TypeTailnetsValid, Status: corev1.ConditionFalse, Reason: meta.ReasonNamespaceNotAllowed})
 		o.Status.DependencyStatus = []gatewayv1alpha1.DependencyStatus{{Kind: gatewayv1alpha1.TailscaleTailnetKind, Name: "prod"}}
 	}
-	before := allowed.object.DeepCopy()
+	previous := allowed.object.DeepCopy()
 	refuse(allowed.object)
 	if got := plan(allowed).routes; len(got) != 0 {
 		t.Errorf("want no route where the tailnet does not allow the namespace, got %v", got)
 	}
-	if same(before, allowed.object) {
+	if same(previous, allowed.object) {
 		t.Error("a tailnet that refuses the namespace is a change")
 	}
 
-	in := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(routes, all...)...)
-	for _, p := range in.peers {
+	inputs := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(routes, all...)...)
+	for _, p := range inputs.peers {
 		if p.Namespace == theirs.Namespace {
 			refuse(p)
 		}
 	}
-	if got := in.precedingRoutes(listenersOf(in.gateway, in.sets)); len(got) != 0 {
+	if got := inputs.precedingRoutes(listenersOf(inputs.gateway, inputs.sets)); len(got) != 0 {
 		t.Errorf("want no route first, got %v", got)
 	}
 }
@@ -153,7 +153,7 @@ func TestRefusedTailnet(t *testing.T) {
 func TestPeers(t *testing.T) {
 	const (
 		waits    = " Pending Waiting for Envoy Gateway"
-		has      = " has nas.tailscale.local/tailscale/nas already; no route is generated for the "
+		conflict = " has nas.tailscale.local/tailscale/nas already; no route is generated for the "
 		address  = "Egress nas.tailscale.local/tailscale/nas -> "
 		atListen = `{hostPattern: "{service}.example.com", pathPrefix: "/tailscale/{service}/", protocol: HTTPS}`
 	)
@@ -171,7 +171,7 @@ func TestPeers(t *testing.T) {
 				manifestFor(joins(discovers("dev", "HTTP", defaultEgress)), "team", "web", 1), manifestFor(found("dev", "True", "nas"), "team", "web", 0),
 			},
 			want: map[string][]string{
-				"shop/web": {address + "- Conflict The device nas of tailnet dev of TailscaleGateway team/web" + has + "service nas of tailnet prod of TailscaleGateway shop/web"},
+				"shop/web": {address + "- Conflict The device nas of tailnet dev of TailscaleGateway team/web" + conflict + "service nas of tailnet prod of TailscaleGateway shop/web"},
 				"team/web": {address + "team/web-dev-nas:80" + waits},
 			},
 		},
@@ -180,7 +180,7 @@ func TestPeers(t *testing.T) {
 			objects: []string{manifestFor(egress, "shop", "web", 1), found("prod", "True", "nas"), manifestFor(egress, "team", "web", 1), manifestFor(found("prod", "True", "nas"), "team", "web", 0)},
 			want: map[string][]string{
 				"shop/web": {address + "shop/web-prod-nas:80" + waits},
-				"team/web": {address + "- Conflict The device nas of tailnet prod of TailscaleGateway shop/web" + has + "device nas of tailnet prod of TailscaleGateway team/web"},
+				"team/web": {address + "- Conflict The device nas of tailnet prod of TailscaleGateway shop/web" + conflict + "device nas of tailnet prod of TailscaleGateway team/web"},
 			},
 		},
 		"NotMade": {
@@ -209,8 +209,8 @@ func TestPeers(t *testing.T) {
 				routeTo("HTTPRoute", "shop", "mine", "{name: web}", "True", "hostnames: [nas.tailscale.local]\n  rules: [{matches: [{path: {type: PathPrefix, value: /tailscale/nas}}]}]"),
 			},
 			want: map[string][]string{
-				"shop/web": {address + "- Conflict HTTPRoute shop/mine" + has + "device nas of tailnet prod"},
-				"team/web": {address + "- Conflict HTTPRoute shop/mine" + has + "device nas of tailnet prod"},
+				"shop/web": {address + "- Conflict HTTPRoute shop/mine" + conflict + "device nas of tailnet prod"},
+				"team/web": {address + "- Conflict HTTPRoute shop/mine" + conflict + "device nas of tailnet prod"},
 			},
 		},
 		"Ingress": {
@@ -227,13 +227,13 @@ func TestPeers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, append([]string{gateway}, tc.objects...)...)
-			in := keysOf(slices.Sorted(maps.Keys(tc.want)))
-			for _, one := range in {
-				had, _ := converge(t, all, nil, one)
-				for _, order := range [][]types.NamespacedName{in, {in[1], in[0]}} {
-					_, got := converge(t, all, had, order...)
+			keys := keysOf(slices.Sorted(maps.Keys(tc.want)))
+			for _, key := range keys {
+				existing, _ := converge(t, all, nil, key)
+				for _, order := range [][]types.NamespacedName{keys, {keys[1], keys[0]}} {
+					_, got := converge(t, all, existing, order...)
 					if diff := cmp.Diff(tc.want, got); diff != "" {
-						t.Errorf("\n%s\n%s had the address, planning in the order %v: -want, +got:\n%s", tc.reason, one, order, diff)
+						t.Errorf("\n%s\n%s had the address, planning in the order %v: -want, +got:\n%s", tc.reason, key, order, diff)
 					}
 				}
 			}
@@ -245,8 +245,8 @@ func TestPeers(t *testing.T) {
 // one's service is gone, and back when it is discovered again.
 func TestPeersTakeOver(t *testing.T) {
 	egress := joins(discovers("prod", "HTTP", defaultEgress))
-	in := keysOf([]string{"shop/web", "team/web"})
-	with := func(services ...string) []client.Object {
+	keys := keysOf([]string{"shop/web", "team/web"})
+	objectsFor := func(services ...string) []client.Object {
 		return objects(t, gateway, manifestFor(egress, "shop", "web", 1), manifestFor(egress, "team", "web", 9), found("prod", "True", services...), manifestFor(found("prod", "True", "nas"), "team", "web", 0))
 	}
 	var routes []client.Object
@@ -258,7 +258,7 @@ func TestPeersTakeOver(t *testing.T) {
 		{want: "team"},
 		{services: []string{"nas"}, want: "shop"},
 	} {
-		routes, _ = converge(t, with(step.services...), routes, in...)
+		routes, _ = converge(t, objectsFor(step.services...), routes, keys...)
 		if len(routes) != 1 || routes[0].GetNamespace() != step.want {
 			t.Errorf("with services %v: routes %v, want one in namespace %s", step.services, byKey(routes), step.want)
 		}

@@ -67,8 +67,8 @@ type input struct {
 }
 
 // granted reports whether the TailscaleGateway may share the Gateway.
-func (in input) granted() bool {
-	return in.grants.PermitGateway(in.object.Namespace, in.object.GatewayName())
+func (inputs input) granted() bool {
+	return inputs.grants.PermitGateway(inputs.object.Namespace, inputs.object.GatewayName())
 }
 
 // A result holds the desired objects.
@@ -81,24 +81,24 @@ type result struct {
 	userRoutes []tailnetv1alpha1.ReportedRoute
 	omitted    tailnetv1alpha1.ReportedOmissions
 
-	// before is what the existing report contains.
-	before earlier
+	// previous is what the existing report contains.
+	previous earlier
 }
 
 // plan returns the desired objects for a TailscaleGateway with tailnets. The result does not
 // depend on the order of the input.
-func plan(in input) result {
-	ls := listenersOf(in.gateway, in.sets)
-	out := result{before: earlierOf(in.report)}
+func plan(inputs input) result {
+	ls := listenersOf(inputs.gateway, inputs.sets)
+	out := result{previous: earlierOf(inputs.report)}
 	// Without permission the namespace must not see the routes of the Gateway.
 	var userRoutes []*route
-	if in.granted() {
-		userRoutes = accepted(in.routes, ls)
-		out.routes = generated(in, userRoutes)
+	if inputs.granted() {
+		userRoutes = accepted(inputs.routes, ls)
+		out.routes = generated(inputs, userRoutes)
 	}
-	resolveConflicts(in, out.routes, ls, userRoutes)
+	resolveConflicts(inputs, out.routes, ls, userRoutes)
 	existing := map[routeID]client.Object{}
-	for _, r := range in.generated {
+	for _, r := range inputs.generated {
 		existing[idOf(r)] = r
 	}
 	for _, w := range out.routes {
@@ -106,9 +106,9 @@ func plan(in input) result {
 			w.State, w.Message = routeState(existing[w.id()])
 		}
 	}
-	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, ListenersWithoutIdentity: unverifiedListeners(in), PoliciesKnown: in.policiesKnown}
-	out.userRoutes, out.omitted = reportRoutes(userRoutes, in.permitted, needsHostnames(in.object), out.before)
-	protect(out.userRoutes, in.protected(userRoutes, ls))
+	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: inputs.object.Name, Extension: inputs.extension, ListenersWithoutIdentity: unverifiedListeners(inputs), PoliciesKnown: inputs.policiesKnown}
+	out.userRoutes, out.omitted = reportRoutes(userRoutes, inputs.permitted, needsHostnames(inputs.object), out.previous)
+	protect(out.userRoutes, inputs.protected(userRoutes, ls))
 	out.fillReport()
 	return out
 }
@@ -117,11 +117,11 @@ func plan(in input) result {
 func (r *result) generated() []tailnetv1alpha1.ReportedGeneratedRoute {
 	var out []tailnetv1alpha1.ReportedGeneratedRoute
 	for _, w := range r.routes {
-		of := w.ReportedGeneratedRoute
+		g := w.ReportedGeneratedRoute
 		if !w.generate {
-			of.Name = ""
+			g.Name = ""
 		}
-		out = append(out, of)
+		out = append(out, g)
 	}
 	slices.SortStableFunc(out, compareGenerated)
 	return out

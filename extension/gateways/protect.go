@@ -126,7 +126,7 @@ type guarded struct {
 // covers reports whether a policy applies to a whole object, or returns the sections that it
 // applies to. An unknown section counts as the whole object, because the policy was meant to
 // protect a part of it.
-func (g *guard) covers(o guarded, known []string, grants refgrant.Grants) (whole bool, sections []string) {
+func (g *guard) covers(o guarded, names []string, grants refgrant.Grants) (whole bool, sections []string) {
 	if g.elsewhere && g.Namespace == o.Namespace {
 		return true, nil
 	}
@@ -134,7 +134,7 @@ func (g *guard) covers(o guarded, known []string, grants refgrant.Grants) (whole
 		if t.kind != o.kind || t.name != o.Name || g.Namespace != o.Namespace {
 			continue
 		}
-		if !slices.Contains(known, t.section) || t.section == "" {
+		if !slices.Contains(names, t.section) || t.section == "" {
 			return true, nil
 		}
 		sections = append(sections, t.section)
@@ -157,32 +157,32 @@ func (g *guard) coversClass(class gwapiv1.ObjectName) bool {
 // and name, or else the client certificates that a listener requires, or a filter of a rule. The
 // ports of a Service are not distinguished, because several ports may lead to the same port of a
 // pod.
-func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]string {
-	guards := slices.SortedFunc(slices.Values(in.guards), func(a, b *guard) int {
+func (inputs input) protected(userRoutes []*route, ls []listener) map[types.NamespacedName]string {
+	guards := slices.SortedFunc(slices.Values(inputs.guards), func(a, b *guard) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), compareNames(a.NamespacedName, b.NamespacedName))
 	})
 	out := map[types.NamespacedName]string{}
-	routes := newGuardedRoutes(of)
+	routes := newGuardedRoutes(userRoutes)
 	for _, g := range guards {
-		at := in.guardedListeners(g, ls)
-		reached := routes.reach(g, in.grants)
+		at := inputs.guardedListeners(g, ls)
+		reached := routes.reach(g, inputs.grants)
 		if len(at) > 0 {
-			reached = of
+			reached = userRoutes
 		}
 		for _, r := range reached {
-			behind := in.guardedBackends(g, r)
+			behind := inputs.guardedBackends(g, r)
 			if slices.ContainsFunc(r.listeners, func(l listener) bool { return at[l.key()] }) {
-				behind = r.backends(in.permitted)
+				behind = r.backends(inputs.permitted)
 			}
 			protectAll(out, behind, g.String())
 		}
 	}
-	for _, r := range of {
-		if slices.ContainsFunc(r.listeners, in.validatesClients) {
-			protectAll(out, r.backends(in.permitted), "tls.frontend of Gateway "+in.gateway.Namespace+"/"+in.gateway.Name)
+	for _, r := range userRoutes {
+		if slices.ContainsFunc(r.listeners, inputs.validatesClients) {
+			protectAll(out, r.backends(inputs.permitted), "tls.frontend of Gateway "+inputs.gateway.Namespace+"/"+inputs.gateway.Name)
 		}
 		for i, filter := range r.filters {
-			protectAll(out, r.backendsOf(in.permitted, func(rule int) bool { return rule == i }), "Filter "+filter+" of "+r.kind+" "+r.Key.String())
+			protectAll(out, r.backendsOf(inputs.permitted, func(rule int) bool { return rule == i }), "Filter "+filter+" of "+r.kind+" "+r.Key.String())
 		}
 	}
 	return out
@@ -227,18 +227,18 @@ func (rs guardedRoutes) reach(g *guard, grants refgrant.Grants) []*route {
 }
 
 // protectAll adds what protects backends, except those with an earlier entry.
-func protectAll(out map[types.NamespacedName]string, backends []ir.BackendRef, by string) {
+func protectAll(out map[types.NamespacedName]string, backends []ir.BackendRef, protector string) {
 	for _, b := range backends {
 		if out[b.NamespacedName] == "" {
-			out[b.NamespacedName] = by
+			out[b.NamespacedName] = protector
 		}
 	}
 }
 
 // validatesClients reports whether the Gateway requires certificates of the clients of a listener
 // (envoyproxy/gateway v1.9 internal/gatewayapi/listener.go).
-func (in input) validatesClients(l listener) bool {
-	tls := in.gateway.Spec.TLS
+func (inputs input) validatesClients(l listener) bool {
+	tls := inputs.gateway.Spec.TLS
 	if tls == nil || tls.Frontend == nil || l.protocol != gwapiv1.HTTPSProtocolType {
 		return false
 	}
@@ -251,11 +251,11 @@ func (in input) validatesClients(l listener) bool {
 }
 
 // protect sets the policy that protects each backend of a report's routes.
-func protect(of []tailnetv1alpha1.ReportedRoute, by map[types.NamespacedName]string) {
-	for i := range of {
-		for j := range of[i].Backends {
-			b := &of[i].Backends[j]
-			b.ProtectedBy = by[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}]
+func protect(routes []tailnetv1alpha1.ReportedRoute, protectors map[types.NamespacedName]string) {
+	for i := range routes {
+		for j := range routes[i].Backends {
+			b := &routes[i].Backends[j]
+			b.ProtectedBy = protectors[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}]
 		}
 	}
 }
@@ -271,22 +271,22 @@ func (l listener) key() listenerKey { return listenerKey{parent: l.parent, name:
 
 // guardedListeners returns the listeners that a policy applies to. A policy for the Gateway
 // applies to all of them.
-func (in input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
-	if in.gateway == nil {
+func (inputs input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
+	if inputs.gateway == nil {
 		return nil
 	}
 	parents := []guarded{{
-		kind: kindGateway, labels: in.gateway.Labels,
-		NamespacedName: types.NamespacedName{Namespace: in.gateway.Namespace, Name: in.gateway.Name},
+		kind: kindGateway, labels: inputs.gateway.Labels,
+		NamespacedName: types.NamespacedName{Namespace: inputs.gateway.Namespace, Name: inputs.gateway.Name},
 	}}
-	for _, s := range in.sets {
+	for _, s := range inputs.sets {
 		parents = append(parents, guarded{
 			kind: kindListenerSet, labels: s.Labels,
 			NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name},
 		})
 	}
 	out := map[listenerKey]bool{}
-	if g.coversClass(in.gateway.Spec.GatewayClassName) {
+	if g.coversClass(inputs.gateway.Spec.GatewayClassName) {
 		for _, l := range ls {
 			out[l.key()] = true
 		}
@@ -298,7 +298,7 @@ func (in input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
 				names = append(names, string(l.name))
 			}
 		}
-		whole, sections := g.covers(p, names, in.grants)
+		whole, sections := g.covers(p, names, inputs.grants)
 		for _, l := range ls {
 			own := l.parent == keyOf(p.kind, p.NamespacedName)
 			if own && (whole || slices.Contains(sections, string(l.name))) || whole && p.kind == kindGateway {
@@ -310,17 +310,17 @@ func (in input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
 }
 
 // guardedBackends returns the backends of the rules that a policy applies to.
-func (in input) guardedBackends(g *guard, r *route) []ir.BackendRef {
+func (inputs input) guardedBackends(g *guard, r *route) []ir.BackendRef {
 	var names []string
 	for _, rule := range r.Rules {
 		names = append(names, rule.Name)
 	}
-	whole, sections := g.covers(guarded{kind: r.kind, NamespacedName: r.Key.NamespacedName, labels: r.labels}, names, in.grants)
+	whole, sections := g.covers(guarded{kind: r.kind, NamespacedName: r.Key.NamespacedName, labels: r.labels}, names, inputs.grants)
 	if whole {
-		return r.backends(in.permitted)
+		return r.backends(inputs.permitted)
 	}
 	if len(sections) == 0 {
 		return nil
 	}
-	return r.backendsOf(in.permitted, func(rule int) bool { return slices.Contains(sections, names[rule]) })
+	return r.backendsOf(inputs.permitted, func(rule int) bool { return slices.Contains(sections, names[rule]) })
 }

@@ -74,14 +74,14 @@ func TestReportsProtection(t *testing.T) {
 	w := newEnvironment(t, false)
 	w.start(t, Options{})
 	w.create(t, objects(t, gateway, routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: app, port: 80}]}]"), tailscaleGateway)...)
-	expect := func(reason string, known bool, by string) {
+	expect := func(reason string, complete bool, protector string) {
 		t.Helper()
 		w.waitFor(t, func(ctx context.Context) error {
 			r, err := w.report(ctx)
 			if err != nil {
 				return err
 			}
-			if len(r.Spec.Routes) != 1 || len(r.Spec.Routes[0].Backends) != 1 || r.Spec.PoliciesKnown != known || r.Spec.Routes[0].Backends[0].ProtectedBy != by {
+			if len(r.Spec.Routes) != 1 || len(r.Spec.Routes[0].Backends) != 1 || r.Spec.PoliciesKnown != complete || r.Spec.Routes[0].Backends[0].ProtectedBy != protector {
 				return errors.Errorf("%s Got report %+v", reason, r.Spec)
 			}
 			return nil

@@ -72,9 +72,9 @@ spec:
 // and of this project, for all kinds of targets.
 func TestProtected(t *testing.T) {
 	const (
-		group = "group: gateway.networking.k8s.io"
-		by    = "SecurityPolicy shop/jwt"
-		ours  = "TailscaleRoutePolicy shop/staff"
+		group  = "group: gateway.networking.k8s.io"
+		policy = "SecurityPolicy shop/jwt"
+		ours   = "TailscaleRoutePolicy shop/staff"
 	)
 	labelled := strings.Replace(gateway, "metadata: {name: web}", "metadata: {name: web, labels: {tier: public}}", 1)
 	// Service app is a backend of both rules of a route, api of one rule, and db of a route of
@@ -84,7 +84,7 @@ func TestProtected(t *testing.T) {
 	db := routeTo("TCPRoute", "shop", "db", "{name: web, sectionName: db}", "True", "rules: [{backendRefs: [{name: db, port: 5432}]}]")
 	set := listenerSet
 	extra := routeTo("HTTPRoute", "team", "extra", "{group: gateway.networking.k8s.io, kind: ListenerSet, name: extra}", "True", "rules: [{backendRefs: [{name: extra, port: 80}]}]")
-	all := map[string]string{"shop/app:80": by, "shop/app:81": by, "shop/api:80": by}
+	all := map[string]string{"shop/app:80": policy, "shop/app:81": policy, "shop/api:80": policy}
 	cases := map[string]struct {
 		reason  string
 		guards  []*guard
@@ -95,18 +95,18 @@ func TestProtected(t *testing.T) {
 		"Route":            {reason: "A policy of a route protects all backends of the route.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
 		"OldForm":          {reason: "A policy with the deprecated targetRef protects them as well.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRef: {"+group+", kind: HTTPRoute, name: app}}")}, want: all},
 		"Rule":             {reason: "A policy of a rule protects the rule's backends, with all their ports.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: closed}]}")}, want: all},
-		"OpenRule":         {reason: "Backends of other rules are unprotected.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: open}]}")}, want: map[string]string{"shop/app:80": by, "shop/app:81": by}},
+		"OpenRule":         {reason: "Backends of other rules are unprotected.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: open}]}")}, want: map[string]string{"shop/app:80": policy, "shop/app:81": policy}},
 		"UnknownRule":      {reason: "A policy with a misspelt rule protects the whole route.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: clsoed}]}")}, want: all},
 		"OtherKind":        {reason: "A policy of a route of another kind does not apply.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: GRPCRoute, name: app}]}")}},
 		"OtherNamespace":   {reason: "The targetRefs of a policy are in the policy's namespace.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}},
-		"TCPRoute":         {reason: "A policy may protect a TCPRoute.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: TCPRoute, name: db}]}")}, want: map[string]string{"shop/db:5432": by}},
-		"Gateway":          {reason: "A policy of the Gateway protects all backends, including those of ListenerSets.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web}]}")}, want: map[string]string{"shop/app:80": by, "shop/app:81": by, "shop/api:80": by, "shop/db:5432": by, "team/extra:80": by}},
+		"TCPRoute":         {reason: "A policy may protect a TCPRoute.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: TCPRoute, name: db}]}")}, want: map[string]string{"shop/db:5432": policy}},
+		"Gateway":          {reason: "A policy of the Gateway protects all backends, including those of ListenerSets.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web}]}")}, want: map[string]string{"shop/app:80": policy, "shop/app:81": policy, "shop/api:80": policy, "shop/db:5432": policy, "team/extra:80": policy}},
 		"OtherGateway":     {reason: "A policy of another Gateway does not apply.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: other}]}")}},
-		"Listener":         {reason: "A policy of a listener protects the listener's backends.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web, sectionName: db}]}")}, want: map[string]string{"shop/db:5432": by}},
+		"Listener":         {reason: "A policy of a listener protects the listener's backends.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web, sectionName: db}]}")}, want: map[string]string{"shop/db:5432": policy}},
 		"ListenerSet":      {reason: "A policy of a ListenerSet protects the ListenerSet's backends.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: ListenerSet, name: extra}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
 		"Labels":           {reason: "A policy may select routes by labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchLabels: {tier: app}}]}")}, want: all},
 		"OtherLabels":      {reason: "A policy does not apply to routes with other labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchExpressions: [{key: tier, operator: NotIn, values: [app]}]}]}")}},
-		"LabelledGateway":  {reason: "A policy may select Gateways by labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: Gateway, matchLabels: {tier: public}}]}")}, want: map[string]string{"shop/app:80": by, "shop/app:81": by, "shop/api:80": by, "shop/db:5432": by, "team/extra:80": by}},
+		"LabelledGateway":  {reason: "A policy may select Gateways by labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: Gateway, matchLabels: {tier: public}}]}")}, want: map[string]string{"shop/app:80": policy, "shop/app:81": policy, "shop/api:80": policy, "shop/db:5432": policy, "team/extra:80": policy}},
 		"Elsewhere":        {reason: "Policies of other namespaces need a ReferenceGrant, because they could otherwise withdraw any backend.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}},
 		"ElsewhereGranted": {reason: "Policies with a ReferenceGrant apply.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}, objects: []string{policyGrant("edge", "shop")}, want: map[string]string{"shop/app:80": "SecurityPolicy edge/jwt", "shop/app:81": "SecurityPolicy edge/jwt", "shop/api:80": "SecurityPolicy edge/jwt"}},
 		"ElsewhereSame":    {reason: "A policy that selects in the same namespace applies only there.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: Same}}]}")}, objects: []string{policyGrant("edge", "shop")}},
@@ -119,9 +119,9 @@ func TestProtected(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := inputOf(t, objects(t, append([]string{tailscaleGateway, labelled, set, app, db, extra}, tc.objects...)...)...)
-			in.guards, in.policiesKnown = tc.guards, true
-			report := plan(in).report
+			inputs := inputOf(t, objects(t, append([]string{tailscaleGateway, labelled, set, app, db, extra}, tc.objects...)...)...)
+			inputs.guards, inputs.policiesKnown = tc.guards, true
+			report := plan(inputs).report
 			if !report.PoliciesKnown {
 				t.Errorf("%s\npoliciesKnown: want true, got false", tc.reason)
 			}

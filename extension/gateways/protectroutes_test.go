@@ -20,16 +20,16 @@ func TestProtectedCost(t *testing.T) {
 		for i := range n {
 			all = append(all, objects(t, routeTo("HTTPRoute", "shop", fmt.Sprintf("app%d", i), "{name: web}", "True", "rules: [{name: a, backendRefs: [{name: app, port: 80}]}]"))...)
 		}
-		in := inputOf(t, all...)
+		inputs := inputOf(t, all...)
 		for i := range n {
-			in.guards = append(in.guards, routePolicyIn(t, "shop", fmt.Sprintf("{group: gateway.networking.k8s.io, kind: HTTPRoute, name: app%d}", i)))
+			inputs.guards = append(inputs.guards, routePolicyIn(t, "shop", fmt.Sprintf("{group: gateway.networking.k8s.io, kind: HTTPRoute, name: app%d}", i)))
 		}
-		ls := listenersOf(in.gateway, in.sets)
-		routes := accepted(in.routes, ls)
-		if protected := in.protected(routes, ls); len(routes) != n || len(protected) != 1 {
+		ls := listenersOf(inputs.gateway, inputs.sets)
+		routes := accepted(inputs.routes, ls)
+		if protected := inputs.protected(routes, ls); len(routes) != n || len(protected) != 1 {
 			t.Fatalf("want %d routes and a protected Service, got %d and %v", n, len(routes), protected)
 		}
-		return testing.AllocsPerRun(3, func() { in.protected(routes, ls) })
+		return testing.AllocsPerRun(3, func() { inputs.protected(routes, ls) })
 	}
 	if few, many := allocs(20), allocs(200); many > 15*few {
 		t.Errorf("200 policies and routes need %.0f allocations, want about ten times the %.0f of 20", many, few)
@@ -43,7 +43,7 @@ func TestProtectedWithoutPolicy(t *testing.T) {
 		validation   = "validation: {caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]}"
 		secret       = "Filter ExtensionRef of HTTPRoute shop/app"
 	)
-	with := func(tls string) string { return gateway + "  tls: {frontend: " + tls + "}\n" }
+	frontend := func(tls string) string { return gateway + "  tls: {frontend: " + tls + "}\n" }
 	rule := func(filters string) string {
 		return "rules: [{filters: [" + filters + "], backendRefs: [{name: app, port: 80}]}, {backendRefs: [{name: open, port: 80}]}]"
 	}
@@ -56,12 +56,12 @@ func TestProtectedWithoutPolicy(t *testing.T) {
 		want    map[string]string
 	}{
 		"None":         {reason: "Nothing protects.", gateway: gateway},
-		"Default":      {reason: "Clients of the listener need a certificate.", gateway: with("{default: {" + validation + "}}"), want: map[string]string{"app": certificates, "open": certificates}},
-		"Fallback":     {reason: "Also if invalid ones are admitted.", gateway: with("{default: {validation: {mode: AllowInsecureFallback, caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]}}}"), want: map[string]string{"app": certificates, "open": certificates}},
-		"Port":         {reason: "Those of the port need one.", gateway: with("{default: {}, perPort: [{port: 443, tls: {" + validation + "}}]}"), want: map[string]string{"app": certificates, "open": certificates}},
-		"OtherPort":    {reason: "Those of another port need one.", gateway: with("{default: {}, perPort: [{port: 444, tls: {" + validation + "}}]}")},
-		"PortWithout":  {reason: "The port is an exception.", gateway: with("{default: {" + validation + "}, perPort: [{port: 443, tls: {}}]}")},
-		"HTTP":         {reason: "A listener without TLS asks for no certificate.", gateway: with("{default: {" + validation + "}}"), section: "http"},
+		"Default":      {reason: "Clients of the listener need a certificate.", gateway: frontend("{default: {" + validation + "}}"), want: map[string]string{"app": certificates, "open": certificates}},
+		"Fallback":     {reason: "Also if invalid ones are admitted.", gateway: frontend("{default: {validation: {mode: AllowInsecureFallback, caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]}}}"), want: map[string]string{"app": certificates, "open": certificates}},
+		"Port":         {reason: "Those of the port need one.", gateway: frontend("{default: {}, perPort: [{port: 443, tls: {" + validation + "}}]}"), want: map[string]string{"app": certificates, "open": certificates}},
+		"OtherPort":    {reason: "Those of another port need one.", gateway: frontend("{default: {}, perPort: [{port: 444, tls: {" + validation + "}}]}")},
+		"PortWithout":  {reason: "The port is an exception.", gateway: frontend("{default: {" + validation + "}, perPort: [{port: 443, tls: {}}]}")},
+		"HTTP":         {reason: "A listener without TLS asks for no certificate.", gateway: frontend("{default: {" + validation + "}}"), section: "http"},
 		"ExternalAuth": {reason: "A filter may ask a server.", gateway: gateway, rules: rule("{type: ExternalAuth, externalAuth: {protocol: HTTP, backendRef: {name: auth, port: 80}}}"), want: map[string]string{"app": "Filter ExternalAuth of HTTPRoute shop/app"}},
 		"ExtensionRef": {reason: "A filter of another API group may do anything.", gateway: gateway, rules: rule("{type: ExtensionRef, extensionRef: {group: gateway.envoyproxy.io, kind: HTTPRouteFilter, name: f}}"), want: map[string]string{"app": secret}},
 		"New":          {reason: "So may a type of filters that is newer than this.", gateway: gateway, rules: rule("{type: Quota}"), want: map[string]string{"app": "Filter Quota of HTTPRoute shop/app"}},
@@ -72,10 +72,10 @@ func TestProtectedWithoutPolicy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kind, section, rules := cmp.Or(tc.kind, "HTTPRoute"), cmp.Or(tc.section, "https"), cmp.Or(tc.rules, rule(""))
-			in := inputOf(t, objects(t, tailscaleGateway, tc.gateway, routeTo(kind, "shop", "app", "{name: web, sectionName: "+section+"}", "True", rules))...)
-			in.policiesKnown = true
+			inputs := inputOf(t, objects(t, tailscaleGateway, tc.gateway, routeTo(kind, "shop", "app", "{name: web, sectionName: "+section+"}", "True", rules))...)
+			inputs.policiesKnown = true
 			got := map[string]string{}
-			routes := plan(in).report.Routes
+			routes := plan(inputs).report.Routes
 			if len(routes) != 1 || len(routes[0].Backends) != 2 {
 				t.Fatalf("want a route with two backends, got %+v", routes)
 			}

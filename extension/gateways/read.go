@@ -289,20 +289,20 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 
 // readRoutes reads the routes that attach to a Gateway or a ListenerSet. A route that attaches
 // to several is added once.
-func (c *Controller) readRoutes(ctx context.Context, v *view, at parentKey) error {
-	known := map[types.UID]bool{}
+func (c *Controller) readRoutes(ctx context.Context, v *view, parent parentKey) error {
+	seen := map[types.UID]bool{}
 	for _, r := range v.routes {
-		known[r.GetUID()] = true
+		seen[r.GetUID()] = true
 	}
 	for kind, l := range routeLists() {
 		if !c.has(kind) {
 			continue
 		}
-		if err := c.list(ctx, l, client.MatchingFields{byParent: string(at)}); err != nil {
+		if err := c.list(ctx, l, client.MatchingFields{byParent: string(parent)}); err != nil {
 			return errors.Wrapf(err, "cannot list %ss", kind)
 		}
 		err := kmeta.EachListItem(l, func(o runtime.Object) error {
-			if r, ok := o.(client.Object); ok && !known[r.GetUID()] {
+			if r, ok := o.(client.Object); ok && !seen[r.GetUID()] {
 				v.routes = append(v.routes, r)
 			}
 			return nil

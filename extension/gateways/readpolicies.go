@@ -38,8 +38,8 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 		}
 	}
 	for _, kind := range parse.PolicyKinds() {
-		known, err := c.readPolicyKind(ctx, v, kind)
-		if err != nil || !known {
+		ok, err := c.readPolicyKind(ctx, v, kind)
+		if err != nil || !ok {
 			return err
 		}
 	}
@@ -50,8 +50,8 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 // readPolicyKind reads the policies of Envoy Gateway of a kind. It returns false if they are not
 // known.
 func (c *Controller) readPolicyKind(ctx context.Context, v *view, kind string) (bool, error) {
-	known, err := c.hasPolicies(ctx, kind)
-	if err != nil || !known {
+	ok, err := c.hasPolicies(ctx, kind)
+	if err != nil || !ok {
 		return false, err
 	}
 	if !v.granted() {
@@ -90,8 +90,8 @@ func (c *Controller) hasPolicies(ctx context.Context, kind string) (bool, error)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	o := []client.ListOption{client.Limit(1)}
-	if c.options.Only != nil {
-		o = append(o, client.InNamespace(c.options.Only.Namespace))
+	if c.options.Gateway != nil {
+		o = append(o, client.InNamespace(c.options.Gateway.Namespace))
 	}
 	err := c.client.List(ctx, parse.NewPolicies(kind), o...)
 	switch {

@@ -76,7 +76,7 @@ func (e earlier) claimOf(r tailnetv1alpha1.ReportedRoute) quota.Claim {
 		out.Created = r.Created.Time
 	}
 	if _, ok := e.routes[nameOfRoute(r)]; ok {
-		out.Held = 1
+		out.Allocated = 1
 	}
 	return out
 }
@@ -85,40 +85,40 @@ func (e earlier) claimOf(r tailnetv1alpha1.ReportedRoute) quota.Claim {
 func (e earlier) generatedClaim(g tailnetv1alpha1.ReportedGeneratedRoute) quota.Claim {
 	out := quota.Claim{Cost: 1, Rank: slices.Index(worstFirst, g.State)}
 	if e.generated[nameOfGenerated(g)] {
-		out.Held = 1
+		out.Allocated = 1
 	}
 	return out
 }
 
 // reduced returns what a route has in common with its earlier report.
 func (e earlier) reduced(r tailnetv1alpha1.ReportedRoute) tailnetv1alpha1.ReportedRoute {
-	before := e.routes[nameOfRoute(r)]
-	r.Ports = common(r.Ports, before.Ports)
-	r.Hostnames = common(r.Hostnames, before.Hostnames)
-	r.Backends = commonBackends(r.Backends, before.Backends)
+	previous := e.routes[nameOfRoute(r)]
+	r.Ports = common(r.Ports, previous.Ports)
+	r.Hostnames = common(r.Hostnames, previous.Hostnames)
+	r.Backends = commonBackends(r.Backends, previous.Backends)
 	return r
 }
 
 // common returns the items that are in both lists.
-func common[T comparable](items, before []T) []T {
-	return slices.DeleteFunc(slices.Clone(items), func(v T) bool { return !slices.Contains(before, v) })
+func common[T comparable](items, previous []T) []T {
+	return slices.DeleteFunc(slices.Clone(items), func(v T) bool { return !slices.Contains(previous, v) })
 }
 
 // commonBackends returns the backends that are in both lists.
-func commonBackends(items, before []tailnetv1alpha1.ReportedBackend) []tailnetv1alpha1.ReportedBackend {
-	known := make(map[tailnetv1alpha1.ReportedBackend]bool, len(before))
-	for _, b := range unprotected(before) {
-		known[b] = true
+func commonBackends(items, previous []tailnetv1alpha1.ReportedBackend) []tailnetv1alpha1.ReportedBackend {
+	reported := make(map[tailnetv1alpha1.ReportedBackend]bool, len(previous))
+	for _, b := range unprotected(previous) {
+		reported[b] = true
 	}
 	return slices.DeleteFunc(slices.Clone(items), func(b tailnetv1alpha1.ReportedBackend) bool {
 		b.ProtectedBy = ""
-		return !known[b]
+		return !reported[b]
 	})
 }
 
 // unprotected returns backends without the policies that protect them.
-func unprotected(in []tailnetv1alpha1.ReportedBackend) []tailnetv1alpha1.ReportedBackend {
-	out := slices.Clone(in)
+func unprotected(backends []tailnetv1alpha1.ReportedBackend) []tailnetv1alpha1.ReportedBackend {
+	out := slices.Clone(backends)
 	for i := range out {
 		out[i].ProtectedBy = ""
 	}
@@ -126,10 +126,10 @@ func unprotected(in []tailnetv1alpha1.ReportedBackend) []tailnetv1alpha1.Reporte
 }
 
 // reportRoutes returns the reports of routes, and the numbers of routes that exceed the limits.
-func reportRoutes(in []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool, before earlier) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedOmissions) {
-	all := make([]tailnetv1alpha1.ReportedRoute, len(in))
-	sources := make(map[routeName]*route, len(in))
-	for i, r := range in {
+func reportRoutes(routes []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool, previous earlier) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedOmissions) {
+	all := make([]tailnetv1alpha1.ReportedRoute, len(routes))
+	sources := make(map[routeName]*route, len(routes))
+	for i, r := range routes {
 		all[i] = tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name, UID: string(r.uid)}
 		if !r.Info.Created.IsZero() {
 			at := metav1.NewTime(r.Info.Created)
@@ -137,10 +137,10 @@ func reportRoutes(in []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, 
 		}
 		sources[nameOfRoute(all[i])] = r
 	}
-	out, n := quota.Admit(maxRoutes, all, before.claimOf)
+	out, n := quota.Admit(maxRoutes, all, previous.claimOf)
 	omitted := tailnetv1alpha1.ReportedOmissions{Routes: int32(n)}
 	for i := range out {
-		if fillRoute(&out[i], sources[nameOfRoute(out[i])], permitted, hosts, before) {
+		if fillRoute(&out[i], sources[nameOfRoute(out[i])], permitted, hosts, previous) {
 			omitted.TruncatedRoutes++
 		}
 	}
@@ -149,49 +149,49 @@ func reportRoutes(in []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, 
 
 // fillRoute sets the ports, hostnames and backends of a reported route. It returns whether some are
 // omitted.
-func fillRoute(to *tailnetv1alpha1.ReportedRoute, r *route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool, before earlier) bool {
+func fillRoute(dst *tailnetv1alpha1.ReportedRoute, r *route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool, previous earlier) bool {
 	for _, l := range r.listeners {
-		to.Ports = append(to.Ports, l.port)
+		dst.Ports = append(dst.Ports, l.port)
 	}
-	slices.Sort(to.Ports)
-	to.Ports = slices.Compact(to.Ports)
+	slices.Sort(dst.Ports)
+	dst.Ports = slices.Compact(dst.Ports)
 	if hosts {
-		to.Hostnames = r.hostnames()
+		dst.Hostnames = r.hostnames()
 	}
 	for _, b := range r.backends(permitted) {
-		to.Backends = append(to.Backends, tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port})
+		dst.Backends = append(dst.Backends, tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port})
 	}
-	slices.SortFunc(to.Backends, func(a, b tailnetv1alpha1.ReportedBackend) int {
+	slices.SortFunc(dst.Backends, func(a, b tailnetv1alpha1.ReportedBackend) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
 	})
-	to.Backends = slices.Compact(to.Backends)
-	last := before.routes[nameOfRoute(*to)]
+	dst.Backends = slices.Compact(dst.Backends)
+	last := previous.routes[nameOfRoute(*dst)]
 	var ports, names, backends int
-	to.Ports, ports = quota.Keep(maxPorts, to.Ports, last.Ports)
-	to.Hostnames, names = quota.Keep(maxHosts, to.Hostnames, last.Hostnames)
-	to.Backends, backends = quota.Keep(maxBackends, to.Backends, unprotected(last.Backends))
+	dst.Ports, ports = quota.Keep(maxPorts, dst.Ports, last.Ports)
+	dst.Hostnames, names = quota.Keep(maxHosts, dst.Hostnames, last.Hostnames)
+	dst.Backends, backends = quota.Keep(maxBackends, dst.Backends, unprotected(last.Backends))
 	return ports+names+backends > 0
 }
 
 // fillReport adds the routes of users and the generated routes to the report, up to its maximum
 // size. A route that has grown beyond it has the parts that were reported before.
 func (r *result) fillReport() {
-	left := r.omitted
-	generated, n := quota.Admit(maxRoutes, r.generated(), r.before.generatedClaim)
-	left.GeneratedRoutes += int32(n)
+	omitted := r.omitted
+	generated, n := quota.Admit(maxRoutes, r.generated(), r.previous.generatedClaim)
+	omitted.GeneratedRoutes += int32(n)
 	claims := make([]quota.Claim, 0, len(r.userRoutes)+len(generated))
 	for _, v := range r.userRoutes {
-		c := r.before.claimOf(v)
+		c := r.previous.claimOf(v)
 		c.Cost, c.Rank = size(v), len(worstFirst)
-		if c.Held > 0 {
-			c.Held = size(r.before.reduced(v))
+		if c.Allocated > 0 {
+			c.Allocated = size(r.previous.reduced(v))
 		}
 		claims = append(claims, c)
 	}
 	for _, g := range generated {
-		c := r.before.generatedClaim(g)
+		c := r.previous.generatedClaim(g)
 		c.Owner, c.Cost = ownerOfGenerated, size(g)
-		c.Held *= c.Cost
+		c.Allocated *= c.Cost
 		claims = append(claims, c)
 	}
 	parts := quota.Allocate(maxBytes, claims)
@@ -199,23 +199,23 @@ func (r *result) fillReport() {
 	for i, v := range r.userRoutes {
 		switch {
 		case parts[i] == 0:
-			left.Routes++
+			omitted.Routes++
 			continue
 		case parts[i] < claims[i].Cost:
-			left.TruncatedRoutes++
-			v = r.before.reduced(v)
+			omitted.TruncatedRoutes++
+			v = r.previous.reduced(v)
 		}
 		r.report.Routes = append(r.report.Routes, v)
 	}
 	for i, g := range generated {
 		if parts[len(r.userRoutes)+i] == 0 {
-			left.GeneratedRoutes++
+			omitted.GeneratedRoutes++
 			continue
 		}
 		r.report.GeneratedRoutes = append(r.report.GeneratedRoutes, g)
 	}
-	if left != (tailnetv1alpha1.ReportedOmissions{}) {
-		r.report.Omitted = &left
+	if omitted != (tailnetv1alpha1.ReportedOmissions{}) {
+		r.report.Omitted = &omitted
 	}
 }
 

@@ -50,7 +50,7 @@ func TestReportKeeps(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := result{userRoutes: tc.routes, before: reportWith(served...)}
+			r := result{userRoutes: tc.routes, previous: reportWith(served...)}
 			r.fillReport()
 			if diff := cmp.Diff(tc.want, r.report.Routes); diff != "" {
 				t.Errorf("\n%s\nRoutes: -want, +got:\n%.2000s", tc.reason, diff)
@@ -84,12 +84,12 @@ func TestReportKeepsRoutes(t *testing.T) {
 	if len(first) == maxRoutes || len(got) != maxRoutes || got[0].Name != "m0000" {
 		t.Errorf("%d of one namespace's new routes are reported, and then %d from %s", len(first), len(got), got[0].Name)
 	}
-	before := wide("m", 1, maxHosts, 1)
-	reported, _ := reportRoutes([]*route{before}, anyBackend, true, reportWith())
+	previous := wide("m", 1, maxHosts, 1)
+	reported, _ := reportRoutes([]*route{previous}, anyBackend, true, reportWith())
 	more := wide("m", 1, maxHosts, 1)
 	more.Info.Hostnames = append([]string{"a.example.com"}, more.Info.Hostnames...)
-	after, _ := reportRoutes([]*route{more}, anyBackend, true, reportWith(reported...))
-	if diff := cmp.Diff(reported, after); diff != "" {
+	updated, _ := reportRoutes([]*route{more}, anyBackend, true, reportWith(reported...))
+	if diff := cmp.Diff(reported, updated); diff != "" {
 		t.Errorf("A new hostname removes none: -want, +got:\n%s", diff)
 	}
 }

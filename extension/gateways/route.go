@@ -63,9 +63,9 @@ func isGenerated(o metav1.Object) bool {
 }
 
 // accepted returns the routes of users that the Gateway has accepted, sorted.
-func accepted(of []client.Object, ls []listener) []*route {
+func accepted(objs []client.Object, ls []listener) []*route {
 	var out []*route
-	for _, o := range of {
+	for _, o := range objs {
 		if ir.IsPlaceholder(o) || isGenerated(o) {
 			continue
 		}
@@ -88,7 +88,7 @@ func accepted(of []client.Object, ls []listener) []*route {
 // accepted the route.
 func (r *route) attach(parents []gwapiv1.RouteParentStatus, ls []listener) bool {
 	found := false
-	on := make([]bool, len(ls))
+	attached := make([]bool, len(ls))
 	for _, p := range parents {
 		k, ok := parentOf(p.ParentRef, r.Key.Namespace)
 		if !ok || !conditionIs(p.Conditions, gwapiv1.RouteConditionAccepted, metav1.ConditionTrue) {
@@ -101,12 +101,12 @@ func (r *route) attach(parents []gwapiv1.RouteParentStatus, ls []listener) bool 
 			found = true
 			ref := p.ParentRef
 			if ptr.Deref(ref.SectionName, l.name) == l.name && ptr.Deref(ref.Port, l.port) == l.port && l.acceptsRoute(r) {
-				on[i] = true
+				attached[i] = true
 			}
 		}
 	}
 	for i, l := range ls {
-		if on[i] {
+		if attached[i] {
 			r.listeners = append(r.listeners, l)
 		}
 	}
@@ -114,8 +114,8 @@ func (r *route) attach(parents []gwapiv1.RouteParentStatus, ls []listener) bool 
 }
 
 // conditionIs reports whether a condition has a status.
-func conditionIs(of []metav1.Condition, t gwapiv1.RouteConditionType, s metav1.ConditionStatus) bool {
-	return slices.ContainsFunc(of, func(c metav1.Condition) bool { return c.Type == string(t) && c.Status == s })
+func conditionIs(conditions []metav1.Condition, t gwapiv1.RouteConditionType, s metav1.ConditionStatus) bool {
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type == string(t) && c.Status == s })
 }
 
 // backends returns the backends of a route that are permitted Services.

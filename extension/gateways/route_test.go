@@ -108,8 +108,8 @@ func TestReported(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			of := append([]string{tailscaleGateway, gateway, listenerSet}, tc.routes...)
-			got := plan(inputOf(t, objects(t, of...)...)).report
+			manifests := append([]string{tailscaleGateway, gateway, listenerSet}, tc.routes...)
+			got := plan(inputOf(t, objects(t, manifests...)...)).report
 			want := tailnetv1alpha1.GatewayReportSpec{Gateway: "web", Extension: tailnetv1alpha1.ReportedExtension{Version: "v1"}, Routes: tc.want}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tailnetv1alpha1.ReportedRoute{}, "UID")); diff != "" {
 				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
@@ -172,9 +172,9 @@ spec:
 // users.
 func TestReportedWithoutGenerated(t *testing.T) {
 	for _, label := range []string{ir.PlaceholderLabel, meta.LabelGenerated} {
-		of := objects(t, tailscaleGateway, gateway, routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""))
-		of[2].SetLabels(map[string]string{label: "x"})
-		if got := plan(inputOf(t, of...)).report.Routes; len(got) > 0 {
+		objs := objects(t, tailscaleGateway, gateway, routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""))
+		objs[2].SetLabels(map[string]string{label: "x"})
+		if got := plan(inputOf(t, objs...)).report.Routes; len(got) > 0 {
 			t.Errorf("a route with label %s is reported: %v", label, got)
 		}
 	}

@@ -71,33 +71,33 @@ func refOf(t gatewayv1alpha1.GatewayTailnet) string {
 
 // selected returns the routes to the objects that the selector of a tailnet selects in the
 // namespace.
-func selected(in input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
+func selected(inputs input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
 	if !hasSelector(t) {
 		return nil
 	}
 	g := t.RouteGeneration.Egress
 	matching, err := selector.Of(g.Selector)
 	if err != nil {
-		return retainSelected(in, t, err)
+		return retainSelected(inputs, t, err)
 	}
 	var out []*desiredRoute
-	for _, e := range in.local.endpoints {
+	for _, e := range inputs.local.endpoints {
 		if e.TailnetName() != refOf(t) || !matching.Matches(labels.Set(e.Labels)) {
 			continue
 		}
 		for _, ep := range targets.Expand(e.Spec.Endpoints) {
-			if w := routeToEndpoint(in, t, e, &ep); w != nil {
+			if w := routeToEndpoint(inputs, t, e, &ep); w != nil {
 				out = append(out, w)
 			}
 		}
 	}
-	for _, s := range in.local.services {
-		if matching.Matches(labels.Set(s.Labels)) && in.local.isIn(s, refOf(t)) {
-			out = append(out, routeToServices(in, t, s))
+	for _, s := range inputs.local.services {
+		if matching.Matches(labels.Set(s.Labels)) && inputs.local.isIn(s, refOf(t)) {
+			out = append(out, routeToServices(inputs, t, s))
 		}
 	}
 	for _, w := range out {
-		if r := in.existing(w); r != nil && w.State == tailnetv1alpha1.GeneratedRoutePending {
+		if r := inputs.existing(w); r != nil && w.State == tailnetv1alpha1.GeneratedRoutePending {
 			w.retain(r)
 		}
 	}
@@ -109,17 +109,17 @@ func selected(in input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
 
 // retainSelected returns the routes for an invalid selector: the error, and the existing
 // routes, which stay.
-func retainSelected(in input, t gatewayv1alpha1.GatewayTailnet, err error) []*desiredRoute {
-	w := selectedRoute(in, t, "selector", "")
+func retainSelected(inputs input, t gatewayv1alpha1.GatewayTailnet, err error) []*desiredRoute {
+	w := selectedRoute(inputs, t, "selector", "")
 	w.fail(tailnetv1alpha1.GeneratedRouteRefused, "routeGeneration.egress.selector: %s", err)
 	out := []*desiredRoute{w}
-	for _, o := range in.generated {
+	for _, o := range inputs.generated {
 		r, ok := o.(*gwapiv1.HTTPRoute)
 		_, found := o.GetLabels()[meta.LabelEndpoint]
 		if !ok || found || r.Labels[meta.LabelGatewayTailnet] != t.Name || r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) {
 			continue
 		}
-		w := selectedRoute(in, t, r.Name, r.Name)
+		w := selectedRoute(inputs, t, r.Name, r.Name)
 		w.retain(r)
 		out = append(out, w)
 	}
@@ -127,10 +127,10 @@ func retainSelected(in input, t gatewayv1alpha1.GatewayTailnet, err error) []*de
 }
 
 // selectedRoute returns a route to a selected object, without a host and a path.
-func selectedRoute(in input, t gatewayv1alpha1.GatewayTailnet, service, name string) *desiredRoute {
+func selectedRoute(inputs input, t gatewayv1alpha1.GatewayTailnet, service, name string) *desiredRoute {
 	return &desiredRoute{
 		ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
-			Kind: kindHTTPRoute, Namespace: in.object.Namespace, Name: name,
+			Kind: kindHTTPRoute, Namespace: inputs.object.Namespace, Name: name,
 			Tailnet: t.Name, Direction: tailnetv1alpha1.DirectionEgress, Service: service,
 		},
 		protocol: gwapiv1.ProtocolType(cmp.Or(t.RouteGeneration.Egress.Protocol, gatewayv1alpha1.EndpointProtocolHTTP)),
@@ -139,8 +139,8 @@ func selectedRoute(in input, t gatewayv1alpha1.GatewayTailnet, service, name str
 }
 
 // existing returns the existing HTTPRoute of a desired route, and nil if there is none.
-func (in input) existing(w *desiredRoute) *gwapiv1.HTTPRoute {
-	for _, o := range in.generated {
+func (inputs input) existing(w *desiredRoute) *gwapiv1.HTTPRoute {
+	for _, o := range inputs.generated {
 		if r, ok := o.(*gwapiv1.HTTPRoute); ok && client.ObjectKeyFromObject(r) == w.key() {
 			return r
 		}
@@ -151,16 +151,16 @@ func (in input) existing(w *desiredRoute) *gwapiv1.HTTPRoute {
 // routeToEndpoint returns the route to an endpoint of a TailscaleEndpoints, through the Service
 // that is composed for it. It returns nil if the endpoint has no protocol that an HTTPRoute
 // supports.
-func routeToEndpoint(in input, t gatewayv1alpha1.GatewayTailnet, e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endpoint) *desiredRoute {
+func routeToEndpoint(inputs input, t gatewayv1alpha1.GatewayTailnet, e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endpoint) *desiredRoute {
 	port, protocol := requestPort(e, ep)
 	if port == 0 {
 		return nil
 	}
 	g := t.RouteGeneration.Egress
-	w := selectedRoute(in, t, ep.Name, names.Child(in.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedEndpoint, e.Name, ep.Name))
+	w := selectedRoute(inputs, t, ep.Name, names.Child(inputs.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedEndpoint, e.Name, ep.Name))
 	w.target = fmt.Sprintf("endpoint %s of TailscaleEndpoints %s", ep.Name, client.ObjectKeyFromObject(e))
 	w.fqdn, w.tls = strings.TrimSuffix(ep.TailscaleFQDN, "."), protocol == gatewayv1alpha1.EndpointProtocolHTTPS
-	w.place(variables{service: ep.Name, tailnet: t.Name, namespace: in.object.Namespace, domain: domain(append(in.of(t.Name), e))}, g.HostPattern, g.PathPrefix)
+	w.place(variables{service: ep.Name, tailnet: t.Name, namespace: inputs.object.Namespace, domain: domain(append(inputs.of(t.Name), e))}, g.HostPattern, g.PathPrefix)
 	if w.tls && w.fqdn == "" {
 		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It uses HTTPS, and the name in its certificate is unknown; set tailscaleFQDN")
 	}
@@ -204,14 +204,14 @@ func requestPort(e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endp
 
 // routeToServices returns the route to a TailscaleServices. The backend is the
 // TailscaleServices itself, as in routes of users.
-func routeToServices(in input, t gatewayv1alpha1.GatewayTailnet, s *gatewayv1alpha1.TailscaleServices) *desiredRoute {
+func routeToServices(inputs input, t gatewayv1alpha1.GatewayTailnet, s *gatewayv1alpha1.TailscaleServices) *desiredRoute {
 	g := t.RouteGeneration.Egress
 	name := strings.TrimPrefix(string(s.Spec.VIPService.Name), "svc:")
 	name = cmp.Or(name, s.Name)
-	w := selectedRoute(in, t, name, names.Child(in.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedService, s.Name))
+	w := selectedRoute(inputs, t, name, names.Child(inputs.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedService, s.Name))
 	w.target = "TailscaleServices " + client.ObjectKeyFromObject(s).String()
 	w.services, w.alias = true, names.ServiceEndpoint("svc:"+name)
-	w.place(variables{service: name, tailnet: t.Name, namespace: in.object.Namespace, domain: domain(in.of(t.Name))}, g.HostPattern, g.PathPrefix)
+	w.place(variables{service: name, tailnet: t.Name, namespace: inputs.object.Namespace, domain: domain(inputs.of(t.Name))}, g.HostPattern, g.PathPrefix)
 	w.backend = tailnetv1alpha1.ReportedBackend{Namespace: s.Namespace, Name: s.Name, Port: servicePort(s)}
 	switch {
 	case gatewayBackend(s) != nil:

@@ -49,15 +49,15 @@ func TestSelectedRoutes(t *testing.T) {
 		"*/tailscale/shop"+waits,
 		"rpc.prod.gateway.local/"+waits,
 	)
-	of := w.grpcRoutes(t.Context(), t)
-	if len(of) != 1 {
-		t.Fatalf("%d GRPCRoutes are generated, want one", len(of))
+	grpcRoutes := w.grpcRoutes(t.Context(), t)
+	if len(grpcRoutes) != 1 {
+		t.Fatalf("%d GRPCRoutes are generated, want one", len(grpcRoutes))
 	}
-	of[0].Status.Parents = []gwapiv1.RouteParentStatus{{
-		ParentRef: of[0].Spec.ParentRefs[0], ControllerName: "gateway.envoyproxy.io/gatewayclass-controller",
+	grpcRoutes[0].Status.Parents = []gwapiv1.RouteParentStatus{{
+		ParentRef: grpcRoutes[0].Spec.ParentRefs[0], ControllerName: "gateway.envoyproxy.io/gatewayclass-controller",
 		Conditions: []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted", LastTransitionTime: metav1.Now()}},
 	}}
-	if err := w.kube.Status().Update(t.Context(), &of[0]); err != nil {
+	if err := w.kube.Status().Update(t.Context(), &grpcRoutes[0]); err != nil {
 		t.Fatal(err)
 	}
 	w.waitFor(t, func(ctx context.Context) error {

@@ -73,8 +73,8 @@ spec:
 
 // until returns a manifest up to a line.
 func until(manifest, line string) string {
-	before, _, _ := strings.Cut(manifest, line)
-	return before
+	head, _, _ := strings.Cut(manifest, line)
+	return head
 }
 
 func TestSelected(t *testing.T) {
@@ -138,8 +138,8 @@ func TestSelected(t *testing.T) {
 // TestSelectedRetained checks that routes stay while the Service of their endpoint is unknown,
 // or the selector is invalid.
 func TestSelectedRetained(t *testing.T) {
-	before := inputOf(t, objects(t, gateway, joins(selects("{}")), userEndpoints)...)
-	there := generatedObjects(t, before, plan(before).routes)
+	previous := inputOf(t, objects(t, gateway, joins(selects("{}")), userEndpoints)...)
+	existing := generatedObjects(t, previous, plan(previous).routes)
 	cases := map[string]struct {
 		reason    string
 		selector  string
@@ -152,9 +152,9 @@ func TestSelectedRetained(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := inputOf(t, append(objects(t, gateway, joins(selects(tc.selector)), tc.endpoints), there...)...)
+			inputs := inputOf(t, append(objects(t, gateway, joins(selects(tc.selector)), tc.endpoints), existing...)...)
 			var got []string
-			for _, w := range plan(in).routes {
+			for _, w := range plan(inputs).routes {
 				if w.generate && w.retained {
 					got = append(got, w.PathPrefix[len("/tailscale/"):])
 				}
@@ -169,12 +169,12 @@ func TestSelectedRetained(t *testing.T) {
 // TestServicesRoute checks that a route references a TailscaleServices as routes of users do,
 // and has no host name for any host.
 func TestServicesRoute(t *testing.T) {
-	in := inputOf(t, objects(t, gateway, joins(selects("{}")), userEndpoints, userServices)...)
-	for _, w := range plan(in).routes {
+	inputs := inputOf(t, objects(t, gateway, joins(selects("{}")), userEndpoints, userServices)...)
+	for _, w := range plan(inputs).routes {
 		if w.Service != "shop" {
 			continue
 		}
-		r := httpRoute(in.object, w)
+		r := httpRoute(inputs.object, w)
 		want := gwapiv1.BackendObjectReference{
 			Group: ptr.To[gwapiv1.Group]("gateway.tailscale.com"), Kind: ptr.To[gwapiv1.Kind]("TailscaleServices"),
 			Namespace: ptr.To[gwapiv1.Namespace]("shop"), Name: "web", Port: ptr.To[gwapiv1.PortNumber](80),

@@ -357,11 +357,11 @@ func (c *Controller) watch(ctx context.Context, k watched, i cache.Informer) err
 		c.policies[o.GetKind()] = i
 		c.mu.Unlock()
 	}
-	_, err := i.AddEventHandler(watch.Handler(func(old, now client.Object) {
-		if old != nil && now != nil && same(old, now) {
+	_, err := i.AddEventHandler(watch.Handler(func(old, updated client.Object) {
+		if old != nil && updated != nil && same(old, updated) {
 			return
 		}
-		for _, o := range []client.Object{old, now} {
+		for _, o := range []client.Object{old, updated} {
 			if o != nil {
 				affected(o)
 			}
@@ -377,22 +377,22 @@ func same(a, b client.Object) bool {
 		return false
 	}
 	if e, ok := b.(*gatewayv1alpha1.TailscaleEndpoints); ok {
-		was, ok := a.(*gatewayv1alpha1.TailscaleEndpoints)
-		return ok && equality.Semantic.DeepEqual(was.Status, e.Status)
+		previous, ok := a.(*gatewayv1alpha1.TailscaleEndpoints)
+		return ok && equality.Semantic.DeepEqual(previous.Status, e.Status)
 	}
 	if g, ok := b.(*gatewayv1alpha1.TailscaleGateway); ok {
-		was, ok := a.(*gatewayv1alpha1.TailscaleGateway)
-		return ok && maps.Equal(parse.RefusedTailnets(was), parse.RefusedTailnets(g))
+		previous, ok := a.(*gatewayv1alpha1.TailscaleGateway)
+		return ok && maps.Equal(parse.RefusedTailnets(previous), parse.RefusedTailnets(g))
 	}
 	if s, ok := b.(*gatewayv1alpha1.TailscaleServices); ok {
-		was, ok := a.(*gatewayv1alpha1.TailscaleServices)
-		return ok && equality.Semantic.DeepEqual(was.Status, s.Status)
+		previous, ok := a.(*gatewayv1alpha1.TailscaleServices)
+		return ok && equality.Semantic.DeepEqual(previous.Status, s.Status)
 	}
-	_, was := statusOf(a)
-	_, is := statusOf(b)
+	_, previous := statusOf(a)
+	_, current := statusOf(b)
 	if b.GetGeneration() == 0 {
 		// The kind has no generations.
 		return reflect.DeepEqual(a, b)
 	}
-	return equality.Semantic.DeepEqual(was, is)
+	return equality.Semantic.DeepEqual(previous, current)
 }

@@ -63,7 +63,7 @@ func (c *Controller) removeReport(ctx context.Context, v *view) error {
 // owners returns the TailscaleGateways of all existing reports and generated objects.
 func (c *Controller) owners(ctx context.Context) []types.NamespacedName {
 	var out []types.NamespacedName
-	for kind, of := range map[string]struct {
+	for kind, source := range map[string]struct {
 		list  client.ObjectList
 		owner func(context.Context, client.Object) []types.NamespacedName
 	}{
@@ -72,13 +72,13 @@ func (c *Controller) owners(ctx context.Context) []types.NamespacedName {
 		kindGRPCRoute: {&gwapiv1.GRPCRouteList{}, generatedOwner},
 		kindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, generatedOwner},
 	} {
-		if !c.has(kind) || c.list(ctx, of.list) != nil {
+		if !c.has(kind) || c.list(ctx, source.list) != nil {
 			// The cache fails only when it stops.
 			continue
 		}
-		_ = kmeta.EachListItem(of.list, func(o runtime.Object) error { // It fails only for objects that are no lists.
+		_ = kmeta.EachListItem(source.list, func(o runtime.Object) error { // It fails only for objects that are no lists.
 			if o, ok := o.(client.Object); ok {
-				out = append(out, of.owner(ctx, o)...)
+				out = append(out, source.owner(ctx, o)...)
 			}
 			return nil
 		})

@@ -21,7 +21,7 @@ import (
 
 // writeRoutes writes the desired routes and deletes all others. It records refusals by the API
 // server in the desired routes. An error with one route does not affect the others.
-func (c *Controller) writeRoutes(ctx context.Context, v *view, of []*desiredRoute) error {
+func (c *Controller) writeRoutes(ctx context.Context, v *view, desired []*desiredRoute) error {
 	routes, policies := map[routeID]client.Object{}, map[types.NamespacedName]*gwapiv1.BackendTLSPolicy{}
 	for _, r := range v.generated {
 		routes[idOf(r)] = r
@@ -30,7 +30,7 @@ func (c *Controller) writeRoutes(ctx context.Context, v *view, of []*desiredRout
 		policies[client.ObjectKeyFromObject(p)] = p
 	}
 	var failed []error
-	for _, w := range of {
+	for _, w := range desired {
 		if !w.generate {
 			continue
 		}
@@ -78,10 +78,10 @@ func routeSpec(o client.Object) any {
 }
 
 // hasLabels reports whether an existing object has the desired labels.
-func hasLabels(want, have client.Object) bool {
-	l := maps.Clone(have.GetLabels())
+func hasLabels(want, existing client.Object) bool {
+	l := maps.Clone(existing.GetLabels())
 	maps.Copy(l, want.GetLabels())
-	return maps.Equal(l, have.GetLabels())
+	return maps.Equal(l, existing.GetLabels())
 }
 
 // observed returns the object that a write replaces, and nil if there is none.
@@ -94,14 +94,14 @@ func observed[T client.Object](o T) *reconcile.Observed {
 }
 
 // write writes an object of a desired route.
-func (c *Controller) write(ctx context.Context, w *desiredRoute, o client.Object, have *reconcile.Observed) error {
+func (c *Controller) write(ctx context.Context, w *desiredRoute, o client.Object, existing *reconcile.Observed) error {
 	u, err := unstructuredOf(o)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = reconcile.Apply(ctx, c.client, u, have)
+	err = reconcile.Apply(ctx, c.client, u, existing)
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	switch {
 	case kerrors.IsInvalid(err):

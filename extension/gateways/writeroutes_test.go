@@ -35,11 +35,11 @@ func TestPolicyFirst(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := inputOf(t, objects(t, gateway, joins(discovers("prod", "HTTPS", defaultEgress)), found("prod", "True", "svc-grafana"))...)
-			routes := plan(in).routes
-			v := &view{input: in}
+			inputs := inputOf(t, objects(t, gateway, joins(discovers("prod", "HTTPS", defaultEgress)), found("prod", "True", "svc-grafana"))...)
+			routes := plan(inputs).routes
+			v := &view{input: inputs}
 			if tc.exists {
-				v.generated = []client.Object{httpRoute(in.object, routes[0])}
+				v.generated = []client.Object{httpRoute(inputs.object, routes[0])}
 			}
 			var got []string
 			kube := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{

@@ -119,11 +119,11 @@ func reason(err error) string {
 
 // dialer returns the dialer of probes. It checks the very address that it dials.
 func (n NetChecker) dialer() *net.Dialer {
-	return &net.Dialer{Control: func(network, to string, c syscall.RawConn) error {
-		if a, err := netip.ParseAddrPort(to); err == nil && n.Loopback && a.Addr().Unmap().IsLoopback() {
+	return &net.Dialer{Control: func(network, addr string, c syscall.RawConn) error {
+		if a, err := netip.ParseAddrPort(addr); err == nil && n.Loopback && a.Addr().Unmap().IsLoopback() {
 			return nil
 		}
-		return address.Control(network, to, c)
+		return address.Control(network, addr, c)
 	}}
 }
 

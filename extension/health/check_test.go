@@ -36,8 +36,8 @@ func addressOf(t *testing.T, l net.Listener) ir.Address {
 // TestNetCheckerRefuses checks that probes do not connect to addresses that Envoys must not connect
 // to.
 func TestNetCheckerRefuses(t *testing.T) {
-	asked := 0
-	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	requests := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests++ }))
 	defer srv.Close()
 	at := addressOf(t, srv.Listener)
 	for _, host := range []string{at.Host, "localhost", "::ffff:127.0.0.1"} {
@@ -49,8 +49,8 @@ func TestNetCheckerRefuses(t *testing.T) {
 			}
 		}
 	}
-	if asked > 0 {
-		t.Errorf("A refused address must get no request, and got %d", asked)
+	if requests > 0 {
+		t.Errorf("A refused address must get no request, and got %d", requests)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestNewCheck(t *testing.T) {
 	hc := &ir.HealthCheck{Path: "/health", Host: "web.shop.svc", Interval: time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3}
 	c := ir.Candidate{Origin: &ir.Origin{}, Address: ir.Address{Host: "10.0.0.1", Port: 80}, Hostname: "a.example"}
 	plain := Check{Address: c.Address, Namespace: "shop", Interval: time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3}
-	with := func(fn func(*Check)) Check {
+	modified := func(fn func(*Check)) Check {
 		out := plain
 		fn(&out)
 		return out
@@ -153,13 +153,13 @@ func TestNewCheck(t *testing.T) {
 	}{
 		"None":   {reason: "A target without a health check has none.", protocol: ir.ProtocolHTTP},
 		"UDP":    {reason: "The receiver of a datagram need not answer.", protocol: ir.ProtocolUDP, shape: ir.Shape{HealthCheck: hc}},
-		"HTTP":   {reason: "The check should do as Envoy does.", protocol: ir.ProtocolHTTP, shape: ir.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name = "/health", "web.shop.svc" }), ok: true},
+		"HTTP":   {reason: "The check should do as Envoy does.", protocol: ir.ProtocolHTTP, shape: ir.Shape{HealthCheck: hc}, want: modified(func(c *Check) { c.Path, c.Name = "/health", "web.shop.svc" }), ok: true},
 		"TCP":    {reason: "Envoy checks the connection if the cluster has no HTTP.", protocol: ir.ProtocolTCP, shape: ir.Shape{HealthCheck: hc}, want: plain, ok: true},
-		"GRPC":   {reason: "gRPC is HTTP/2.", protocol: ir.ProtocolGRPC, shape: ir.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name, c.HTTP2 = "/health", "web.shop.svc", true }), ok: true},
-		"Hosted": {reason: "Without a host the endpoint's is used.", protocol: ir.ProtocolHTTP, shape: ir.Shape{HealthCheck: &unnamed}, want: with(func(c *Check) { c.Path, c.Name = "/health", "a.example" }), ok: true},
+		"GRPC":   {reason: "gRPC is HTTP/2.", protocol: ir.ProtocolGRPC, shape: ir.Shape{HealthCheck: hc}, want: modified(func(c *Check) { c.Path, c.Name, c.HTTP2 = "/health", "web.shop.svc", true }), ok: true},
+		"Hosted": {reason: "Without a host the endpoint's is used.", protocol: ir.ProtocolHTTP, shape: ir.Shape{HealthCheck: &unnamed}, want: modified(func(c *Check) { c.Path, c.Name = "/health", "a.example" }), ok: true},
 		"TLS": {
 			reason: "The certificate states the server's name.", protocol: ir.ProtocolHTTP, shape: ir.Shape{HealthCheck: hc, TLS: &ir.UpstreamTLS{CA: "pem"}},
-			want: with(func(c *Check) {
+			want: modified(func(c *Check) {
 				c.Path, c.Name, c.TLS, c.ServerName, c.CA = "/health", "web.shop.svc", true, "web.shop.svc", "pem"
 			}), ok: true,
 		},

@@ -15,22 +15,22 @@ import (
 )
 
 // sync reads the newest snapshot. A target that did not change costs one comparison.
-func (p *Prober) sync(now time.Time) {
+func (p *Prober) sync(at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.store.Snapshot()
-	var gone []ir.TargetKey
+	var removed []ir.TargetKey
 	for k, t := range p.targets {
 		if s.Target(k) == nil {
 			p.leave(t, slices.Values(t.endpoints))
 			delete(p.targets, k)
 			delete(p.waiting, k)
 			delete(p.short, k)
-			gone = append(gone, k)
+			removed = append(removed, k)
 		}
 	}
-	if len(gone) > 0 {
-		p.opts.Transition(gone)
+	if len(removed) > 0 {
+		p.opts.Transition(removed)
 	}
 	var changed []ir.TargetKey
 	for wanted := range s.Targets() {
@@ -48,20 +48,20 @@ func (p *Prober) sync(now time.Time) {
 	// Of too many endpoints that are new at once, all replicas probe the same.
 	slices.SortFunc(changed, compareKeys)
 	for _, k := range changed {
-		p.join(now, s.Target(k), p.targets[k])
+		p.join(at, s.Target(k), p.targets[k])
 	}
-	p.place(now, append(changed, p.admit(now)...))
+	p.place(at, append(changed, p.admit(at)...))
 }
 
 func compareKeys(a, b ir.TargetKey) int { return cmp.Compare(a.ClusterName(), b.ClusterName()) }
 
 // admit lets targets with endpoints that are not probed have what is left for their namespace, and
 // returns those that got some.
-func (p *Prober) admit(now time.Time) []ir.TargetKey {
+func (p *Prober) admit(at time.Time) []ir.TargetKey {
 	var out []ir.TargetKey
 	for _, k := range slices.SortedFunc(maps.Keys(p.short), compareKeys) {
 		if t := p.short[k]; p.probed[k.Namespace] < limits.NamespaceProbes {
-			p.join(now, t.wanted, t)
+			p.join(at, t.wanted, t)
 			out = append(out, k)
 		}
 	}
@@ -72,12 +72,12 @@ func (p *Prober) admit(now time.Time) []ir.TargetKey {
 func (p *Prober) leave(t *target, endpoints iter.Seq[*endpoint]) {
 	namespace := t.wanted.Key.Namespace
 	for e := range endpoints {
-		if e == nil || e.gone {
+		if e == nil || e.removed {
 			continue
 		}
 		delete(e.targets, t)
 		if len(e.targets) == 0 {
-			e.gone = true
+			e.removed = true
 			p.due.remove(e)
 			delete(p.checks, e.check)
 			if p.probed[namespace]--; p.probed[namespace] == 0 {
@@ -89,19 +89,19 @@ func (p *Prober) leave(t *target, endpoints iter.Seq[*endpoint]) {
 
 // join adds a target to its endpoints, and removes it from its former ones. Endpoints that stay
 // keep their records, and those beyond the limit of the namespace have none.
-func (p *Prober) join(now time.Time, wanted *ir.Target, t *target) {
+func (p *Prober) join(at time.Time, wanted *ir.Target, t *target) {
 	t.wanted = wanted
 	// The store has forgotten a target that was missing for a moment.
 	t.renewed = true
 	checks := checksOf(wanted)
-	gone := map[*endpoint]bool{}
+	former := map[*endpoint]bool{}
 	for _, e := range t.endpoints {
-		gone[e] = true
+		former[e] = true
 	}
 	for _, c := range checks {
-		delete(gone, p.checks[c])
+		delete(former, p.checks[c])
 	}
-	p.leave(t, maps.Keys(gone))
+	p.leave(t, maps.Keys(former))
 	t.endpoints, t.unprobed = make([]*endpoint, len(checks)), 0
 	for i, c := range checks {
 		e := p.checks[c]
@@ -110,9 +110,9 @@ func (p *Prober) join(now time.Time, wanted *ir.Target, t *target) {
 			continue
 		}
 		if e == nil {
-			e = &endpoint{check: c, targets: map[*target]struct{}{}, at: -1}
+			e = &endpoint{check: c, targets: map[*target]struct{}{}, index: -1}
 			e.Status, e.Score = Unknown, best
-			e.next = now.Add(time.Duration(p.opts.Random() * float64(min(spread, c.Interval))))
+			e.next = at.Add(time.Duration(p.opts.Random() * float64(min(spread, c.Interval))))
 			p.checks[c] = e
 			p.probed[c.Namespace]++
 			p.due.add(e)
@@ -135,20 +135,20 @@ func (p *Prober) join(now time.Time, wanted *ir.Target, t *target) {
 }
 
 // settle stores a record, and reports whether the status changed.
-func (p *Prober) settle(e *endpoint, now Record) (transition bool) {
-	was := e.Record
-	e.Record = now
-	if was.Status == now.Status {
+func (p *Prober) settle(e *endpoint, current Record) (transition bool) {
+	previous := e.Record
+	e.Record = current
+	if previous.Status == current.Status {
 		return false
 	}
-	p.metrics.transitions.WithLabelValues(string(now.Status)).Inc()
-	if was.Status != Unhealthy && now.Status != Unhealthy {
+	p.metrics.transitions.WithLabelValues(string(current.Status)).Inc()
+	if previous.Status != Unhealthy && current.Status != Unhealthy {
 		p.opts.Log.Debug("An endpoint answers", "endpoint", e.check.hostPort())
 		return true
 	}
-	kv := []any{"endpoint", e.check.hostPort(), "path", e.check.Path, "status", now.Status, "score", now.Score, "targets", e.names()}
-	if now.Reason != "" {
-		kv = append(kv, "reason", now.Reason)
+	kv := []any{"endpoint", e.check.hostPort(), "path", e.check.Path, "status", current.Status, "score", current.Score, "targets", e.names()}
+	if current.Reason != "" {
+		kv = append(kv, "reason", current.Reason)
 	}
 	p.opts.Log.Info("The health of an endpoint changed", kv...)
 	return true
@@ -169,51 +169,51 @@ func (e *endpoint) names() []string {
 
 // finish handles the result of a probe: it schedules the next one, and updates the endpoint's
 // targets.
-func (p *Prober) finish(now time.Time, o outcome) {
+func (p *Prober) finish(at time.Time, o outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := o.endpoint
 	p.due.finish(e)
 	p.metrics.probed(o.result)
-	if e.gone {
+	if e.removed {
 		return
 	}
 	if o.result.OK || o.result.Answered {
-		p.recordAnswer(now, e.check.Host)
+		p.recordAnswer(at, e.check.Host)
 	}
 	th := thresholds(e.check)
-	e.last = now
+	e.last = at
 	switch {
 	case o.result.OK:
 		e.failing = time.Time{}
 	case e.failing.IsZero():
-		e.failing = now
+		e.failing = at
 	}
 	blind := !p.lastOther(e.check.Host).After(e.failing)
-	was := e.Failing(th)
+	previous := e.Failing(th)
 	transition := p.settle(e, e.Next(o.result, e.facts, th, blind))
-	e.next = now.Add(p.pause(e, th))
+	e.next = at.Add(p.pause(e, th))
 	p.due.add(e)
-	if transition || was != e.Failing(th) {
+	if transition || previous != e.Failing(th) {
 		keys := make([]ir.TargetKey, 0, len(e.targets))
 		for t := range e.targets {
 			keys = append(keys, t.wanted.Key)
 		}
-		p.place(now, keys)
+		p.place(at, keys)
 	}
 }
 
 // recordAnswer records that a host answered.
-func (p *Prober) recordAnswer(now time.Time, host string) {
-	if p.by != host {
-		p.other, p.by = p.answered, host
+func (p *Prober) recordAnswer(at time.Time, host string) {
+	if p.lastHost != host {
+		p.other, p.lastHost = p.answered, host
 	}
-	p.answered = now
+	p.answered = at
 }
 
 // lastOther returns the time of the last answer of any other host.
 func (p *Prober) lastOther(host string) time.Time {
-	if p.by == host {
+	if p.lastHost == host {
 		return p.other
 	}
 	return p.answered
@@ -232,21 +232,21 @@ func (p *Prober) pause(e *endpoint, t Thresholds) time.Duration {
 }
 
 // place computes the placement of targets' endpoints, and stores the changed ones.
-func (p *Prober) place(now time.Time, keys []ir.TargetKey) {
+func (p *Prober) place(at time.Time, keys []ir.TargetKey) {
 	changed := map[ir.TargetKey]ir.Placement{}
 	for _, k := range keys {
 		t := p.targets[k]
-		was := t.placed
-		t.placed = t.place(now)
-		if t.again.IsZero() {
+		previous := t.placed
+		t.placed = t.place(at)
+		if t.recheck.IsZero() {
 			delete(p.waiting, k)
 		} else {
 			p.waiting[k] = t
 		}
-		if !t.placed.Equal(was) {
-			p.log(k, was, t.placed)
+		if !t.placed.Equal(previous) {
+			p.log(k, previous, t.placed)
 		}
-		if !t.placed.Equal(was) || t.renewed && !t.placed.Equal(ir.Placement{}) {
+		if !t.placed.Equal(previous) || t.renewed && !t.placed.Equal(ir.Placement{}) {
 			changed[k] = t.placed
 		}
 		t.renewed = false
@@ -261,14 +261,14 @@ func (p *Prober) place(now time.Time, keys []ir.TargetKey) {
 }
 
 // log logs a changed placement.
-func (p *Prober) log(k ir.TargetKey, was, now ir.Placement) {
-	kv := []any{"xds-cluster", k.ClusterName(), "unhealthy", len(now.Unhealthy)}
+func (p *Prober) log(k ir.TargetKey, previous, current ir.Placement) {
+	kv := []any{"xds-cluster", k.ClusterName(), "unhealthy", len(current.Unhealthy)}
 	switch {
-	case was.LocalOnly && !now.LocalOnly && !now.Local:
+	case previous.LocalOnly && !current.LocalOnly && !current.Local:
 		p.opts.Log.Info("Local backends have failed for the failoverTimeout: traffic goes to other clusters", kv...)
-	case !was.Local && now.Local, len(was.Waiting) < len(now.Waiting):
+	case !previous.Local && current.Local, len(previous.Waiting) < len(current.Waiting):
 		p.opts.Log.Info("Backends are healthy again, and wait for the failback delay", kv...)
-	case was.Local && !now.Local, len(was.Waiting) > len(now.Waiting):
+	case previous.Local && !current.Local, len(previous.Waiting) > len(current.Waiting):
 		p.opts.Log.Info("Backends no longer wait for the failback delay", kv...)
 	default:
 		p.opts.Log.Debug("The placement of endpoints changed", kv...)

@@ -65,12 +65,12 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.probes.Collect(ch)
 	m.transitions.Collect(ch)
 
-	by := map[Status]int{Unknown: 0, Healthy: 0, Unhealthy: 0}
+	byStatus := map[Status]int{Unknown: 0, Healthy: 0, Unhealthy: 0}
 	buckets := map[float64]uint64{}
 	bounds := scoreBuckets()
 	sum, count := 0.0, uint64(0)
 	late := m.prober.each(func(e *endpoint) {
-		by[e.Status]++
+		byStatus[e.Status]++
 		sum += float64(e.Score)
 		count++
 		for _, b := range bounds {
@@ -79,7 +79,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	})
-	for s, n := range by {
+	for s, n := range byStatus {
 		ch <- prometheus.MustNewConstMetric(endpointsInfo, prometheus.GaugeValue, float64(n), string(s))
 	}
 	ch <- prometheus.MustNewConstHistogram(scoresInfo, count, sum, buckets)

@@ -75,10 +75,10 @@ type Prober struct {
 	// waiting are the targets that are due at a certain time without an event.
 	waiting map[ir.TargetKey]*target
 
-	// answered is the time of the last answer of any host, and by is that host; other is the time
+	// answered is the time of the last answer of any host, and lastHost is that host; other is the time
 	// of the last answer of any other host.
 	answered, other time.Time
-	by              string
+	lastHost        string
 }
 
 // An endpoint is one check with its results.
@@ -90,11 +90,11 @@ type endpoint struct {
 	// targets are those that have it. Keys would need several times the memory.
 	targets map[*target]struct{}
 
-	// next is the time of the next probe, and at the endpoint's index in the queue; -1 while a
+	// next is the time of the next probe, and index the endpoint's index in the queue; -1 while a
 	// probe runs, or after the endpoint is removed.
-	next time.Time
-	at   int
-	gone bool
+	next    time.Time
+	index   int
+	removed bool
 
 	// last is the time of the last probe, and failing the time of the first of its failures in a
 	// row. Zero if there is none.
@@ -193,29 +193,29 @@ func (p *Prober) probe(ctx context.Context, e *endpoint) {
 
 // start returns an endpoint whose probe is due, and whose namespace may begin another probe. Nil if
 // there is none.
-func (p *Prober) start(now time.Time) *endpoint {
+func (p *Prober) start(at time.Time) *endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.due.start(now)
+	return p.due.start(at)
 }
 
 // wait returns the time until something is due.
-func (p *Prober) wait(now time.Time) time.Duration {
+func (p *Prober) wait(at time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := p.due.next(now.Add(time.Hour))
-	var over []ir.TargetKey
+	next := p.due.next(at.Add(time.Hour))
+	var due []ir.TargetKey
 	for k, t := range p.waiting {
 		switch {
-		case !t.again.After(now):
-			over = append(over, k)
-		case t.again.Before(next):
-			next = t.again
+		case !t.recheck.After(at):
+			due = append(due, k)
+		case t.recheck.Before(next):
+			next = t.recheck
 		}
 	}
-	if len(over) > 0 {
-		p.place(now, over)
+	if len(due) > 0 {
+		p.place(at, due)
 		return 0
 	}
-	return max(next.Sub(now), 0)
+	return max(next.Sub(at), 0)
 }

@@ -256,15 +256,15 @@ func TestTargetsComeAndGo(t *testing.T) {
 		l := newLab(t, web, api)
 		defer l.stop()
 		after(100 * time.Second)
-		one := l.net.count("b")
-		if n := l.net.count("a"); n != one {
-			t.Errorf("an endpoint of two targets is probed %d times, one of one %d times", n, one)
+		single := l.net.count("b")
+		if n := l.net.count("a"); n != single {
+			t.Errorf("an endpoint of two targets is probed %d times, one of one %d times", n, single)
 		}
 		l.store.set(web)
 		l.p.Changed()
 		after(100 * time.Second)
-		if n := l.net.count("a"); n < one+9 {
-			t.Errorf("an endpoint that one target still has was probed %d times more", n-one)
+		if n := l.net.count("a"); n < single+9 {
+			t.Errorf("an endpoint that one target still has was probed %d times more", n-single)
 		}
 		l.net.set("a", bad)
 		after(20 * time.Second)
@@ -375,10 +375,10 @@ func TestProbeSlots(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- p.Run(ctx) }()
 		after(time.Minute)
-		before := net.count("a")
+		initial := net.count("a")
 		net.set("a", bad)
 		after(20 * time.Second)
-		if n := net.count("a") - before; n < 2 {
+		if n := net.count("a") - initial; n < 2 {
 			t.Errorf("an endpoint of another namespace was probed %d times in 20 seconds", n)
 		}
 		if got, want := s.placement(key("web")), (ir.Placement{Unhealthy: unhealthy("a")}); !got.Equal(want) {
@@ -436,17 +436,17 @@ func TestShow(t *testing.T) {
 
 		w := httptest.NewRecorder()
 		l.p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/endpoints", nil))
-		var said []Target
-		if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil {
+		var targets []Target
+		if err := json.Unmarshal(w.Body.Bytes(), &targets); err != nil {
 			t.Fatal(err)
 		}
-		if len(said) != 1 || said[0].Tier != TierRemote || len(said[0].Endpoints) != 2 {
-			t.Fatalf("/endpoints returns %+v", said)
+		if len(targets) != 1 || targets[0].Tier != TierRemote || len(targets[0].Endpoints) != 2 {
+			t.Fatalf("/endpoints returns %+v", targets)
 		}
-		if got := [2]string{said[0].Endpoints[0].ClusterID, said[0].Endpoints[1].ClusterID}; got != [2]string{"", "cluster-x"} {
+		if got := [2]string{targets[0].Endpoints[0].ClusterID, targets[0].Endpoints[1].ClusterID}; got != [2]string{"", "cluster-x"} {
 			t.Errorf("/endpoints returns the clusters %q, want that of the other cluster alone", got)
 		}
-		e := said[0].Endpoints[0]
+		e := targets[0].Endpoints[0]
 		if e.LastHealthCheck == nil || time.Since(*e.LastHealthCheck) > 11*time.Second || e.SuccessiveFailures < 3 || e.HealthScore >= ScoreThreshold {
 			t.Errorf("last check, failures or score: %+v", e)
 		}

@@ -24,8 +24,8 @@ type line struct {
 	namespace string
 	endpoints queue
 
-	// at is the index in the schedule's order.
-	at int
+	// index is the line's index in the schedule's order.
+	index int
 }
 
 // next returns the time of the line's next probe.
@@ -40,38 +40,38 @@ func (s *schedule) add(e *endpoint) {
 	l := s.lines[e.check.Namespace]
 	if l == nil {
 		l = &line{namespace: e.check.Namespace, endpoints: queue{e}}
-		e.at = 0
+		e.index = 0
 		s.lines[l.namespace] = l
 		heap.Push(&s.order, l)
 		return
 	}
 	heap.Push(&l.endpoints, e)
-	heap.Fix(&s.order, l.at)
+	heap.Fix(&s.order, l.index)
 }
 
 // remove removes an endpoint, if the schedule has it.
 func (s *schedule) remove(e *endpoint) {
 	l := s.lines[e.check.Namespace]
-	if l == nil || e.at < 0 {
+	if l == nil || e.index < 0 {
 		return
 	}
 	if len(l.endpoints) == 1 {
-		heap.Remove(&s.order, l.at)
+		heap.Remove(&s.order, l.index)
 		delete(s.lines, l.namespace)
-		e.at = -1
+		e.index = -1
 		return
 	}
-	heap.Remove(&l.endpoints, e.at)
-	heap.Fix(&s.order, l.at)
+	heap.Remove(&l.endpoints, e.index)
+	heap.Fix(&s.order, l.index)
 }
 
 // start removes and returns the endpoint to probe: that of the namespace with the fewest probes, and
 // among these the one that is overdue for the longest time. Nil if there is none. The caller calls
 // finish after the probe.
-func (s *schedule) start(now time.Time) *endpoint {
+func (s *schedule) start(at time.Time) *endpoint {
 	var first *line
 	s.order.each(func(l *line) bool {
-		if l.next().After(now) {
+		if l.next().After(at) {
 			return false
 		}
 		if s.slots.Allows(l.namespace) && (first == nil || s.before(l, first)) {
@@ -113,11 +113,11 @@ func (s *schedule) next(limit time.Time) time.Time {
 }
 
 // overdue returns the delay of the most overdue probe.
-func (s *schedule) overdue(now time.Time) time.Duration {
+func (s *schedule) overdue(at time.Time) time.Duration {
 	if len(s.order) == 0 {
 		return 0
 	}
-	return max(now.Sub(s.order[0].next()), 0)
+	return max(at.Sub(s.order[0].next()), 0)
 }
 
 // size returns the number of endpoints.
@@ -152,13 +152,13 @@ func (ls lines) Less(i, j int) bool { return ls[i].next().Before(ls[j].next()) }
 // Swap implements heap.Interface.
 func (ls lines) Swap(i, j int) {
 	ls[i], ls[j] = ls[j], ls[i]
-	ls[i].at, ls[j].at = i, j
+	ls[i].index, ls[j].index = i, j
 }
 
 // Push implements heap.Interface.
 func (ls *lines) Push(x any) {
 	if l, ok := x.(*line); ok {
-		l.at = len(*ls)
+		l.index = len(*ls)
 		*ls = append(*ls, l)
 	}
 }
@@ -184,13 +184,13 @@ func (q queue) Less(i, j int) bool { return q[i].next.Before(q[j].next) }
 // Swap implements heap.Interface.
 func (q queue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].at, q[j].at = i, j
+	q[i].index, q[j].index = i, j
 }
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
 	if e, ok := x.(*endpoint); ok {
-		e.at = len(*q)
+		e.index = len(*q)
 		*q = append(*q, e)
 	}
 }
@@ -201,6 +201,6 @@ func (q *queue) Pop() any {
 	e := (*q)[last]
 	(*q)[last] = nil
 	*q = (*q)[:last]
-	e.at = -1
+	e.index = -1
 	return e
 }

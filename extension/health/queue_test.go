@@ -16,32 +16,32 @@ func TestSchedule(t *testing.T) {
 	const slots, namespaces, steps = 8, 6, 5000
 	r := rand.New(rand.NewPCG(1, 2))
 	s := newSchedule(slots)
-	now := time.Unix(1000, 0)
+	at := time.Unix(1000, 0)
 	var waiting, probed []*endpoint
 	for i := range 40 {
-		e := &endpoint{check: Check{Namespace: strconv.Itoa(i % namespaces)}, next: now.Add(time.Duration(r.IntN(1000)) * time.Millisecond)}
+		e := &endpoint{check: Check{Namespace: strconv.Itoa(i % namespaces)}, next: at.Add(time.Duration(r.IntN(1000)) * time.Millisecond)}
 		s.add(e)
 		waiting = append(waiting, e)
 	}
 	for range steps {
 		var due []*endpoint
-		next := now.Add(time.Hour)
+		next := at.Add(time.Hour)
 		for _, e := range waiting {
 			if !s.slots.Allows(e.check.Namespace) {
 				continue
 			}
-			if !e.next.After(now) {
+			if !e.next.After(at) {
 				due = append(due, e)
 			}
 			if e.next.Before(next) {
 				next = e.next
 			}
 		}
-		if got := s.next(now.Add(time.Hour)); !got.Equal(next) {
+		if got := s.next(at.Add(time.Hour)); !got.Equal(next) {
 			t.Fatalf("next(...): want %s, got %s", next, got)
 		}
-		held := func(e *endpoint) int { return s.slots.Held(e.check.Namespace) }
-		e := s.start(now)
+		active := func(e *endpoint) int { return s.slots.Held(e.check.Namespace) }
+		e := s.start(at)
 		switch {
 		case e == nil && len(due) > 0:
 			t.Fatalf("start(...): want one of %d endpoints that are due", len(due))
@@ -50,7 +50,7 @@ func TestSchedule(t *testing.T) {
 		case e != nil:
 			s.slots.Release(e.check.Namespace)
 			if slices.ContainsFunc(due, func(o *endpoint) bool {
-				return held(o) < held(e) || held(o) == held(e) && o.next.Before(e.next)
+				return active(o) < active(e) || active(o) == active(e) && o.next.Before(e.next)
 			}) {
 				t.Fatal("start(...): another endpoint comes first")
 			}
@@ -63,7 +63,7 @@ func TestSchedule(t *testing.T) {
 			e := probed[i]
 			probed = slices.Delete(probed, i, i+1)
 			s.finish(e)
-			e.next = now.Add(time.Duration(r.IntN(1000)) * time.Millisecond)
+			e.next = at.Add(time.Duration(r.IntN(1000)) * time.Millisecond)
 			s.add(e)
 			waiting = append(waiting, e)
 		}
@@ -73,7 +73,7 @@ func TestSchedule(t *testing.T) {
 			s.remove(e)
 			s.add(e)
 		}
-		now = now.Add(time.Duration(r.IntN(20)) * time.Millisecond)
+		at = at.Add(time.Duration(r.IntN(20)) * time.Millisecond)
 	}
 	if got := s.size(); got != len(waiting) {
 		t.Errorf("size(): want %d, got %d", len(waiting), got)
@@ -83,21 +83,21 @@ func TestSchedule(t *testing.T) {
 // TestScheduleCost checks that namespaces without a due probe cost nothing.
 func TestScheduleCost(t *testing.T) {
 	s := newSchedule(8)
-	now := time.Unix(1000, 0)
+	at := time.Unix(1000, 0)
 	for i := range 1000 {
-		s.add(&endpoint{check: Check{Namespace: strconv.Itoa(i)}, next: now.Add(time.Hour)})
+		s.add(&endpoint{check: Check{Namespace: strconv.Itoa(i)}, next: at.Add(time.Hour)})
 	}
-	due := &endpoint{check: Check{Namespace: "due"}, next: now}
+	due := &endpoint{check: Check{Namespace: "due"}, next: at}
 	s.add(due)
 	visited := 0
 	s.order.each(func(l *line) bool {
 		visited++
-		return !l.next().After(now)
+		return !l.next().After(at)
 	})
 	if visited > 3 {
 		t.Errorf("a search for due probes has looked at %d of 1001 namespaces", visited)
 	}
-	if got := s.start(now); got != due {
+	if got := s.start(at); got != due {
 		t.Errorf("start(...): want the endpoint that is due, got %v", got)
 	}
 }

@@ -56,13 +56,13 @@ type Record struct {
 // endpoint's failures began: a failure to connect then does not make the endpoint unhealthy,
 // because the fault may be on this side. An endpoint that was never reached does not become
 // unhealthy either: Envoy detects by itself whether it can reach the endpoint.
-func (r Record) Next(in Result, f Facts, t Thresholds, blind bool) Record {
-	r.History = r.History.Add(in.OK)
-	r.Reached = r.Reached || in.OK || in.Answered
-	if in.Reason != "" {
-		r.Reason = in.Reason
+func (r Record) Next(result Result, f Facts, t Thresholds, blind bool) Record {
+	r.History = r.History.Add(result.OK)
+	r.Reached = r.Reached || result.OK || result.Answered
+	if result.Reason != "" {
+		r.Reason = result.Reason
 	}
-	evidence := in.OK || in.Answered || r.Reached && !blind
+	evidence := result.OK || result.Answered || r.Reached && !blind
 	return r.evaluate(f, t, evidence)
 }
 

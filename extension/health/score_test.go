@@ -56,15 +56,15 @@ func TestScoreProperties(t *testing.T) {
 	for range 2000 {
 		h := History{}
 		for range r.IntN(60) {
-			before := Score(h, Facts{})
+			previous := Score(h, Facts{})
 			ok := r.IntN(3) > 0
 			h = h.Add(ok)
 			s := Score(h, Facts{})
 			switch {
 			case s < 0 || s > 100:
 				t.Fatalf("score %d of %+v", s, h)
-			case !ok && s > before:
-				t.Fatalf("a failure raised the score from %d to %d: %+v", before, s, h)
+			case !ok && s > previous:
+				t.Fatalf("a failure raised the score from %d to %d: %+v", previous, s, h)
 			}
 		}
 		for range window {
@@ -141,25 +141,25 @@ func TestShift(t *testing.T) {
 	const away, back = 20 * time.Second, 60 * time.Second
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	type step struct {
-		at      int
-		failing bool
-		over    bool
-		again   int
+		second      int
+		failing     bool
+		substituted bool
+		recheck     int
 	}
 	cases := map[string]struct {
 		reason string
 		steps  []step
 	}{
-		"Away": {reason: "Other clusters serve after the time away.", steps: []step{{at: 0}, {at: 10, failing: true, again: 30}, {at: 29, failing: true, again: 30}, {at: 30, failing: true, over: true}}},
+		"Away": {reason: "Other clusters serve after the time away.", steps: []step{{second: 0}, {second: 10, failing: true, recheck: 30}, {second: 29, failing: true, recheck: 30}, {second: 30, failing: true, substituted: true}}},
 		"Short": {
 			reason: "A recovery in time resets the time away.",
-			steps:  []step{{at: 10, failing: true, again: 30}, {at: 20}, {at: 25, failing: true, again: 45}, {at: 44, failing: true, again: 45}},
+			steps:  []step{{second: 10, failing: true, recheck: 30}, {second: 20}, {second: 25, failing: true, recheck: 45}, {second: 44, failing: true, recheck: 45}},
 		},
 		"Back": {
 			reason: "They stop after the time back, which each failure resets.",
 			steps: []step{
-				{at: 0, failing: true, again: 20}, {at: 20, failing: true, over: true}, {at: 30, over: true, again: 90},
-				{at: 40, failing: true, over: true}, {at: 50, over: true, again: 110}, {at: 110},
+				{second: 0, failing: true, recheck: 20}, {second: 20, failing: true, substituted: true}, {second: 30, substituted: true, recheck: 90},
+				{second: 40, failing: true, substituted: true}, {second: 50, substituted: true, recheck: 110}, {second: 110},
 			},
 		},
 	}
@@ -167,19 +167,19 @@ func TestShift(t *testing.T) {
 		t.Run(n, func(t *testing.T) {
 			s := Shift{}
 			for _, st := range tc.steps {
-				var again time.Time
-				s, again = s.Next(at(st.at), st.failing, away, back)
+				var recheck time.Time
+				s, recheck = s.Next(at(st.second), st.failing, away, back)
 				want := time.Time{}
-				if st.again > 0 {
-					want = at(st.again)
+				if st.recheck > 0 {
+					want = at(st.recheck)
 				}
-				if s.Over != st.over || !again.Equal(want) {
-					t.Fatalf("%s\nat %d: over %v, again %v; want %v, %v", tc.reason, st.at, s.Over, again, st.over, want)
+				if s.Substituted != st.substituted || !recheck.Equal(want) {
+					t.Fatalf("%s\nat %d: over %v, again %v; want %v, %v", tc.reason, st.second, s.Substituted, recheck, st.substituted, want)
 				}
 			}
 		})
 	}
-	if s, again := (Shift{}).Next(at(0), true, 0, 0); !s.Over || !again.IsZero() {
-		t.Errorf("without a delay other clusters serve at once: %+v, %v", s, again)
+	if s, recheck := (Shift{}).Next(at(0), true, 0, 0); !s.Substituted || !recheck.IsZero() {
+		t.Errorf("without a delay other clusters serve at once: %+v, %v", s, recheck)
 	}
 }

@@ -97,7 +97,7 @@ var reasonUnprobed = fmt.Sprintf("is not probed, because its namespace has more 
 
 func (p *Prober) show(k ir.TargetKey, t *target) Target {
 	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: make([]Endpoint, 0, len(t.endpoints))}
-	kept := t.placed.LocalOnly && slices.ContainsFunc(t.wanted.Candidates, func(c ir.Candidate) bool { return !c.Remote })
+	localOnly := t.placed.LocalOnly && slices.ContainsFunc(t.wanted.Candidates, func(c ir.Candidate) bool { return !c.Remote })
 	for i, e := range t.endpoints {
 		c, r := t.wanted.Candidates[i], t.record(i)
 		n := Endpoint{
@@ -118,7 +118,7 @@ func (p *Prober) show(k ir.TargetKey, t *target) Target {
 		}
 		out.Endpoints = append(out.Endpoints, n)
 		switch {
-		case !n.IsHealthy || out.Tier == TierLocal || c.Remote && kept:
+		case !n.IsHealthy || out.Tier == TierLocal || c.Remote && localOnly:
 		case c.Remote || t.placed.Local:
 			out.Tier = TierRemote
 		default:

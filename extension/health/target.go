@@ -25,14 +25,14 @@ type target struct {
 	placed  ir.Placement
 	renewed bool
 
-	// again is the time of the next update without an event.
-	again time.Time
+	// recheck is the time of the next update without an event.
+	recheck time.Time
 }
 
 // newTarget returns a target without results. Other clusters may serve until local backends have
 // proved healthy: a replica that starts during an outage must not take traffic back.
 func newTarget(wanted *ir.Target) *target {
-	return &target{wanted: wanted, away: Shift{Over: true}}
+	return &target{wanted: wanted, away: Shift{Substituted: true}}
 }
 
 // checksOf returns the checks of a target's candidates, in their order.
@@ -108,7 +108,7 @@ func (t *target) record(i int) Record {
 
 // place returns the placement of the target's endpoints by their records, and sets the time of the
 // next update.
-func (t *target) place(now time.Time) ir.Placement {
+func (t *target) place(at time.Time) ir.Placement {
 	var local, primary tally
 	out := ir.Placement{}
 	th := t.thresholds()
@@ -128,22 +128,22 @@ func (t *target) place(now time.Time) ir.Placement {
 		}
 	}
 	d := t.wanted.Delays
-	var again [3]time.Time
+	var rechecks [3]time.Time
 	enough := max(int(t.wanted.Shape.HealthThreshold), 1)
-	t.away, again[0] = t.away.Next(now, local.failing(enough), d.Failover, 0)
-	t.back, again[1] = t.back.Next(now, local.gone(), 0, d.Failback)
+	t.away, rechecks[0] = t.away.Next(at, local.failing(enough), d.Failover, 0)
+	t.back, rechecks[1] = t.back.Next(at, local.gone(), 0, d.Failback)
 	if d.Primary != "" {
-		t.primary, again[2] = t.primary.Next(now, primary.gone(), 0, d.PrimaryFailback)
+		t.primary, rechecks[2] = t.primary.Next(at, primary.gone(), 0, d.PrimaryFailback)
 	}
-	t.again = time.Time{}
-	for _, a := range again {
-		if !a.IsZero() && (t.again.IsZero() || a.Before(t.again)) {
-			t.again = a
+	t.recheck = time.Time{}
+	for _, a := range rechecks {
+		if !a.IsZero() && (t.recheck.IsZero() || a.Before(t.recheck)) {
+			t.recheck = a
 		}
 	}
-	out.Local = t.back.Over && !local.gone()
-	out.LocalOnly = d.Failover > 0 && !t.away.Over && !out.Local
-	if t.primary.Over && !primary.gone() {
+	out.Local = t.back.Substituted && !local.gone()
+	out.LocalOnly = d.Failover > 0 && !t.away.Substituted && !out.Local
+	if t.primary.Substituted && !primary.gone() {
 		out.Waiting = map[string]bool{d.Primary: true}
 	}
 	return out

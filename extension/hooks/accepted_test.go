@@ -63,24 +63,24 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 		t.Fatalf("too few, want %d", wanted)
 	}
 
-	known := slices.Clone(policies)
+	objs := slices.Clone(policies)
 	var routes []*routev3.Route
 	for i := range policies {
 		name := fmt.Sprintf("app-%d", i)
-		known = append(known, object{
+		objs = append(objs, object{
 			"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": object{"namespace": "default", "name": name},
 			"spec": object{"parentRefs": []any{object{"name": "gw"}}},
 		})
 		routes = append(routes, egRoute("httproute/default/"+name+"/rule/0/match/0/www_example_com", prefix("/"), to(rule0)))
 	}
-	in := policed()
-	in.Routes[0].VirtualHosts[0].Routes = routes
-	s := storeOf(t, known).Snapshot()
-	out, _ := Translate(s, testSource, in)
+	resources := policed()
+	resources.Routes[0].VirtualHosts[0].Routes = routes
+	s := storeOf(t, objs).Snapshot()
+	out, _ := Translate(s, testSource, resources)
 
-	made := map[string]*routev3.Route{}
+	routesByName := map[string]*routev3.Route{}
 	for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
-		made[r.GetName()] = r
+		routesByName[r.GetName()] = r
 	}
 	problems := 0
 	for i, p := range policies {
@@ -93,7 +93,7 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 		}
 		matches := list(list(p, "spec", "rules")[0], "matches")
 		for j := range max(len(matches), 1) {
-			r := made[fmt.Sprintf("%sdefault/p-%d/a/%d/%s", policyPrefix, i, firstOf(rule, j), routes[i].GetName())]
+			r := routesByName[fmt.Sprintf("%sdefault/p-%d/a/%d/%s", policyPrefix, i, firstOf(rule, j), routes[i].GetName())]
 			switch {
 			case r == nil:
 				t.Errorf("matches[%d] has no route, and no problem explains why: %v", j, p["spec"])
@@ -107,7 +107,7 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 	}
 	t.Logf("%d policies have a problem", problems)
 	b := &staticConfig{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
-	b.add("policies", in, out)
+	b.add("policies", resources, out)
 	b.validate(envoy)
 }
 
@@ -140,15 +140,15 @@ func means(p object) bool {
 
 // meets reports whether a request that fulfils a match of a policy also fulfils the route match
 // that was made of it. Conditions that need a tailnet to evaluate are omitted.
-func meets(m *routev3.RouteMatch, of object) bool {
+func meets(m *routev3.RouteMatch, match object) bool {
 	request := map[string]string{":path": "/", ":method": "GET"}
-	if p, ok := of["path"].(object); ok {
+	if p, ok := match["path"].(object); ok {
 		request[":path"] = sampleOf(p)
 	}
-	if v, ok := of["method"].(string); ok {
+	if v, ok := match["method"].(string); ok {
 		request[":method"] = v
 	}
-	for _, h := range list(of, "headers") {
+	for _, h := range list(match, "headers") {
 		name, _ := h["name"].(string)
 		request[strings.ToLower(name)] = sampleOf(h)
 	}
@@ -308,13 +308,13 @@ func policySchema(t *testing.T, root string) *policyAPI {
 // accepts reports whether the schema accepts an object, and fills in its defaults.
 func (a *policyAPI) accepts(t *testing.T, o object) bool {
 	t.Helper()
-	asked := runtime.DeepCopyJSON(o)
-	defaulting.Default(asked, a.structural)
-	errs := append(validation.ValidateCustomResource(nil, asked, a.schema), listtype.ValidateListSetsAndMaps(nil, a.structural, asked)...)
-	more, _ := a.rules.Validate(t.Context(), nil, a.structural, asked, nil, cel.RuntimeCELCostBudget)
+	resource := runtime.DeepCopyJSON(o)
+	defaulting.Default(resource, a.structural)
+	errs := append(validation.ValidateCustomResource(nil, resource, a.schema), listtype.ValidateListSetsAndMaps(nil, a.structural, resource)...)
+	more, _ := a.rules.Validate(t.Context(), nil, a.structural, resource, nil, cel.RuntimeCELCostBudget)
 	if len(errs)+len(more) > 0 {
 		return false
 	}
-	o["spec"] = asked["spec"]
+	o["spec"] = resource["spec"]
 	return true
 }

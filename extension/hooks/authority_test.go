@@ -33,13 +33,13 @@ func TestAuthoritySecrets(t *testing.T) {
 		c.Routes = []*ir.Route{route(ir.KindHTTPRoute, "app", rules...)}
 		return ir.NewSnapshot(c)
 	}
-	in := Resources{Routes: egRoutes()}
+	resources := Resources{Routes: egRoutes()}
 	for i := range ports {
 		name := fmt.Sprintf("httproute/default/app/rule/%d", i)
-		in.Clusters = append(in.Clusters, egCluster(name))
-		in.Routes[0].VirtualHosts[0].Routes = append(in.Routes[0].VirtualHosts[0].Routes, egRoute(name+"/match/0/www_example_com", prefix("/"), to(name)))
+		resources.Clusters = append(resources.Clusters, egCluster(name))
+		resources.Routes[0].VirtualHosts[0].Routes = append(resources.Routes[0].VirtualHosts[0].Routes, egRoute(name+"/match/0/www_example_com", prefix("/"), to(name)))
 	}
-	out, _ := Translate(contents(shape), testSource, clone(in))
+	out, _ := Translate(contents(shape), testSource, clone(resources))
 	if err := validate(out); err != nil {
 		t.Error(err)
 	}
@@ -58,12 +58,12 @@ func TestAuthoritySecrets(t *testing.T) {
 			t.Errorf("cluster %s does not use the secret", c.GetName())
 		}
 	}
-	if again, _ := Translate(contents(shape), testSource, clone(out)); !slices.Equal(marshal(t, again), marshal(t, out)) || len(again.Secrets) != 1 {
+	if second, _ := Translate(contents(shape), testSource, clone(out)); !slices.Equal(marshal(t, second), marshal(t, out)) || len(second.Secrets) != 1 {
 		t.Error("a second translation changes the result")
 	}
 	plain := shape
 	plain.TLS = &ir.UpstreamTLS{ServerName: "web.example.com"}
-	if out, _ = Translate(contents(plain), testSource, clone(in)); len(out.Secrets) != 0 {
+	if out, _ = Translate(contents(plain), testSource, clone(resources)); len(out.Secrets) != 0 {
 		t.Errorf("%d secrets without a policy that needs one", len(out.Secrets))
 	}
 }

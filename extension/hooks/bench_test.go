@@ -29,8 +29,8 @@ func BenchmarkTranslate(b *testing.B) {
 func BenchmarkPolicy(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			s, in := policedRoutes(n)
-			translations(b, s, in)
+			s, resources := policedRoutes(n)
+			translations(b, s, resources)
 		})
 	}
 }
@@ -54,7 +54,7 @@ func policedRoutes(n int) (*ir.Snapshot, Resources) {
 		denies("deny", under("/admin"), from("100.64.0.0/10")),
 		&ir.PolicyRule{Name: "redirect", Redirect: &ir.PolicyRedirect{Scheme: "https", StatusCode: 301}, Matches: []ir.PolicyMatch{under("/old")}},
 		&ir.PolicyRule{Name: "route", Backends: []ir.BackendRef{ours(0, "web", 1)}, Matches: []ir.PolicyMatch{under("/web")}},
-		&ir.PolicyRule{Name: "limit", RateLimit: &ir.RateLimit{Requests: 3, Per: time.Second}, Matches: []ir.PolicyMatch{under("/slow")}},
+		&ir.PolicyRule{Name: "limit", RateLimit: &ir.RateLimit{Requests: 3, Period: time.Second}, Matches: []ir.PolicyMatch{under("/slow")}},
 	)
 	return ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{p}, Targets: targets("web")}), Resources{Clusters: clusters, Routes: configs}
 }
@@ -80,16 +80,16 @@ func benchmark(b *testing.B, n int, target func(i int) string) {
 		routes = append(routes, egRoute(cluster+"/match/0/"+name, prefix("/"), to(cluster)))
 	}
 	s := ir.NewSnapshot(c)
-	in := Resources{Clusters: clusters, Routes: egRoutes(routes...)}
-	translations(b, s, in)
+	resources := Resources{Clusters: clusters, Routes: egRoutes(routes...)}
+	translations(b, s, resources)
 }
 
-func translations(b *testing.B, s *ir.Snapshot, in Resources) {
+func translations(b *testing.B, s *ir.Snapshot, resources Resources) {
 	b.Helper()
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
-		fresh := clone(in)
+		fresh := clone(resources)
 		b.StartTimer()
 		Translate(s, testSource, fresh)
 	}

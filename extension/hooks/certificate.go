@@ -37,9 +37,9 @@ func (e *policyApplier) presentCertificate(r *routev3.Route, c *ir.ClientCertifi
 	served := a.GetCluster() != "" && a.GetCluster() != invalidCluster
 	if w := proto.CloneOf(a.GetWeightedClusters()); w != nil {
 		a.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: w}
-		for _, of := range w.GetClusters() {
-			of.Name = e.presentingCluster(of.GetName(), c)
-			served = served || of.GetName() != invalidCluster
+		for _, entry := range w.GetClusters() {
+			entry.Name = e.presentingCluster(entry.GetName(), c)
+			served = served || entry.GetName() != invalidCluster
 		}
 	}
 	if !served {
@@ -53,17 +53,17 @@ func (e *policyApplier) presentingCluster(cluster string, c *ir.ClientCertificat
 	if e.clusters[name] != nil {
 		return name
 	}
-	pair, from := e.snapshot.KeyPair(c), e.find(cluster)
-	if pair == nil || from == nil || !strings.HasPrefix(cluster, ir.OursPrefix) {
+	pair, source := e.snapshot.KeyPair(c), e.find(cluster)
+	if pair == nil || source == nil || !strings.HasPrefix(cluster, ir.OursPrefix) {
 		// Only Envoy Gateway knows the endpoints of other clusters.
 		return invalidCluster
 	}
 	secret := xds.Certificate(c.Secret, pair)
-	made, err := xds.Present(from, name, secret.GetName())
-	if err != nil || made == nil || made.ValidateAll() != nil {
+	copied, err := xds.Present(source, name, secret.GetName())
+	if err != nil || copied == nil || copied.ValidateAll() != nil {
 		return invalidCluster
 	}
-	e.clusters[name], e.secrets[secret.GetName()] = made, secret
+	e.clusters[name], e.secrets[secret.GetName()] = copied, secret
 	return name
 }
 
@@ -119,25 +119,25 @@ func (t *translation) certificateSecret(c *ir.ClientCertificate) *tlsv3.Secret {
 // has no endpoints.
 func (t *translation) withCertificate(c *clusterv3.Cluster, secret *tlsv3.Secret) *clusterv3.Cluster {
 	if secret != nil {
-		made, err := xds.Present(c, c.GetName(), secret.GetName())
-		if err == nil && made != nil && made.ValidateAll() == nil {
+		copied, err := xds.Present(c, c.GetName(), secret.GetName())
+		if err == nil && copied != nil && copied.ValidateAll() == nil {
 			t.secrets[secret.GetName()] = secret
-			return made
+			return copied
 		}
 	}
-	made, err := xds.Withhold(c)
+	copied, err := xds.Withhold(c)
 	if err != nil {
 		// Marshalling a message that Envoy Gateway has sent does not fail.
 		return &clusterv3.Cluster{Name: c.GetName()}
 	}
-	return made
+	return copied
 }
 
 // withSecrets appends the secrets that clusters present or trust, sorted by name, after all others. A
 // secret that an earlier run added stays while a cluster uses it.
 func (t *translation) withSecrets(r Resources) Resources {
-	was := slices.IndexFunc(r.Secrets, func(s *tlsv3.Secret) bool { return xds.IsSecret(s.GetName()) })
-	if was < 0 && len(t.secrets) == 0 {
+	i := slices.IndexFunc(r.Secrets, func(s *tlsv3.Secret) bool { return xds.IsSecret(s.GetName()) })
+	if i < 0 && len(t.secrets) == 0 {
 		return r
 	}
 	used := map[string]bool{}

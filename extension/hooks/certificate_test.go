@@ -34,11 +34,11 @@ func speakTLS(ts []*ir.Target) []*ir.Target {
 // rule without a usable certificate sends nothing.
 func TestCertificates(t *testing.T) {
 	const (
-		at     = "tailscale/policy/default/p/a/0/" + match0 + ": "
-		with   = "tailscale/policy/client-certificate/default/client/"
-		web    = "tailscale/services/default/web/80/http"
-		plain  = match0 + ": " + web
-		secret = "tailscale/client-certificate/default/client"
+		at         = "tailscale/policy/default/p/a/0/" + match0 + ": "
+		presenting = "tailscale/policy/client-certificate/default/client/"
+		web        = "tailscale/services/default/web/80/http"
+		plain      = match0 + ": " + web
+		secret     = "tailscale/client-certificate/default/client"
 	)
 	pair := ir.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
 	whole := func(r *ir.PolicyRule) []*ir.RoutePolicy {
@@ -65,9 +65,9 @@ func TestCertificates(t *testing.T) {
 			reason: "The rule should present the certificate to the route's backends through a separate cluster.",
 			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: narrow,
 			want: want{
-				Routes:    []string{at + with + "services/default/web/80/http", plain},
-				Clusters:  []string{web, with + "services/default/web/80/http"},
-				Presented: map[string]string{with + "services/default/web/80/http": secret},
+				Routes:    []string{at + presenting + "services/default/web/80/http", plain},
+				Clusters:  []string{web, presenting + "services/default/web/80/http"},
+				Presented: map[string]string{presenting + "services/default/web/80/http": secret},
 				Secrets:   []string{"default/listener", secret},
 			},
 		},
@@ -76,9 +76,9 @@ func TestCertificates(t *testing.T) {
 			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web", "api")),
 			rule: presents("a", "client", ours(0, "api", 3), ours(1, "gone", 1)),
 			want: want{
-				Routes:    []string{at + with + "policy/services/default/api/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
-				Clusters:  []string{web, with + "policy/services/default/api/80/http"},
-				Presented: map[string]string{with + "policy/services/default/api/80/http": secret},
+				Routes:    []string{at + presenting + "policy/services/default/api/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
+				Clusters:  []string{web, presenting + "policy/services/default/api/80/http"},
+				Presented: map[string]string{presenting + "policy/services/default/api/80/http": secret},
 				Secrets:   []string{"default/listener", secret},
 			},
 		},
@@ -106,9 +106,9 @@ func TestCertificates(t *testing.T) {
 			reason: "Envoy should answer the share of requests for other backends.",
 			rules:  []ir.Rule{rule(ours(0, "web", 3), svc(1, 1))}, targets: speakTLS(targets("web")), rule: presents("a", "client"),
 			want: want{
-				Routes:    []string{at + "invalid-backend-cluster=1 " + with + "services/default/web/80/http=3", match0 + ": " + rule0 + "=1 " + web + "=3"},
-				Clusters:  []string{rule0, web, with + "services/default/web/80/http"},
-				Presented: map[string]string{with + "services/default/web/80/http": secret},
+				Routes:    []string{at + "invalid-backend-cluster=1 " + presenting + "services/default/web/80/http=3", match0 + ": " + rule0 + "=1 " + web + "=3"},
+				Clusters:  []string{rule0, web, presenting + "services/default/web/80/http"},
+				Presented: map[string]string{presenting + "services/default/web/80/http": secret},
 				Secrets:   []string{"default/listener", secret},
 			},
 		},
@@ -119,9 +119,9 @@ func TestCertificates(t *testing.T) {
 				Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", tc.rules...)}, Targets: tc.targets, Policies: whole(tc.rule),
 				KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair},
 			})
-			in := policed()
-			in.Secrets = []*tlsv3.Secret{{Name: "default/listener"}}
-			out, _ := Translate(s, testSource, in)
+			resources := policed()
+			resources.Secrets = []*tlsv3.Secret{{Name: "default/listener"}}
+			out, _ := Translate(s, testSource, resources)
 			got := want{}
 			for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
 				got.Routes = append(got.Routes, r.GetName()+": "+describeRoute(r))
@@ -135,8 +135,8 @@ func TestCertificates(t *testing.T) {
 					got.Presented[c.GetName()] = n
 				}
 			}
-			for _, of := range out.Secrets {
-				got.Secrets = append(got.Secrets, of.GetName())
+			for _, entry := range out.Secrets {
+				got.Secrets = append(got.Secrets, entry.GetName())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
@@ -144,9 +144,9 @@ func TestCertificates(t *testing.T) {
 			if err := validate(out); err != nil {
 				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)
 			}
-			before := marshal(t, out)
-			again, _ := Translate(s, testSource, clone(out))
-			if diff := cmp.Diff(before, marshal(t, again)); diff != "" {
+			first := marshal(t, out)
+			second, _ := Translate(s, testSource, clone(out))
+			if diff := cmp.Diff(first, marshal(t, second)); diff != "" {
 				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -159,11 +159,11 @@ func presented(t *testing.T, c *clusterv3.Cluster) string {
 	if c.GetTransportSocket() == nil {
 		return ""
 	}
-	of := &tlsv3.UpstreamTlsContext{}
-	if err := c.GetTransportSocket().GetTypedConfig().UnmarshalTo(of); err != nil {
+	tlsContext := &tlsv3.UpstreamTlsContext{}
+	if err := c.GetTransportSocket().GetTypedConfig().UnmarshalTo(tlsContext); err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range of.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {
+	for _, n := range tlsContext.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {
 		return n.GetName()
 	}
 	return ""
@@ -174,14 +174,14 @@ func presented(t *testing.T, c *clusterv3.Cluster) string {
 // certificate cannot be presented.
 func TestGatewayCertificates(t *testing.T) {
 	const (
-		web    = "tailscale/services/default/web/80/http"
-		plain  = "tailscale/services/default/plain/80/http"
-		tcp    = "tailscale/services/default/web/80/tcp"
-		with   = "tailscale/policy/client-certificate/default/client/services/default/web/80/http"
-		secret = "tailscale/client-certificate/default/gateway"
-		own    = "tailscale/client-certificate/default/client"
-		ofWeb  = "tailscale/gateway/default/gw/services/default/web/80/http"
-		ofTCP  = "tailscale/gateway/default/gw/services/default/web/80/tcp"
+		web        = "tailscale/services/default/web/80/http"
+		plain      = "tailscale/services/default/plain/80/http"
+		tcp        = "tailscale/services/default/web/80/tcp"
+		presenting = "tailscale/policy/client-certificate/default/client/services/default/web/80/http"
+		secret     = "tailscale/client-certificate/default/gateway"
+		own        = "tailscale/client-certificate/default/client"
+		ofWeb      = "tailscale/gateway/default/gw/services/default/web/80/http"
+		ofTCP      = "tailscale/gateway/default/gw/services/default/web/80/tcp"
 	)
 	gateway := &ir.ClientCertificate{Secret: nn("default", "gateway")}
 	broken := &ir.ClientCertificate{Secret: nn("default", "gateway"), Problem: "expired"}
@@ -201,41 +201,41 @@ func TestGatewayCertificates(t *testing.T) {
 		merges       bool
 		want         want
 	}{
-		"None":  {reason: "Without a Gateway certificate only the rule's should be presented.", want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
-		"Other": {reason: "The certificate of another Gateway should not be presented.", certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "other"): gateway}, want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
+		"None":  {reason: "Without a Gateway certificate only the rule's should be presented.", want: want{Presented: map[string]string{presenting: own}, Secrets: []string{own}}},
+		"Other": {reason: "The certificate of another Gateway should not be presented.", certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "other"): gateway}, want: want{Presented: map[string]string{presenting: own}, Secrets: []string{own}}},
 		"Gateway": {
 			reason:       "Clusters should present the Gateway's certificate, and the rule's own where it has one.",
 			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway},
-			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
+			want:         want{Presented: map[string]string{web: secret, tcp: secret, presenting: own}, Secrets: []string{own, secret}},
 		},
 		"Problem": {
 			reason:       "Without a usable certificate TLS backends should get no requests, except from a rule with its own.",
 			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): broken},
-			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
+			want:         want{Presented: map[string]string{presenting: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
 		},
 		"Merged": {
 			reason:       "With merged Gateways, the requests of each should have separate clusters, even if all present the same certificate.",
 			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway, nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
-			want:         want{Presented: map[string]string{ofWeb: secret, ofTCP: secret, with: own}, Secrets: []string{own, secret}},
+			want:         want{Presented: map[string]string{ofWeb: secret, ofTCP: secret, presenting: own}, Secrets: []string{own, secret}},
 		},
 		"MergedAndNot": {
 			reason:       "The certificate of a merged Gateway should not change the clusters of another.",
 			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
-			want:         want{Presented: map[string]string{with: own}, Secrets: []string{own}},
+			want:         want{Presented: map[string]string{presenting: own}, Secrets: []string{own}},
 		},
 		"MergedAlone": {
 			reason:       "The clusters of a Gateway whose class merges Gateways should not change their names when there is a second one.",
 			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway},
 			merges:       true,
-			want:         want{Presented: map[string]string{ofWeb: secret, ofTCP: secret, with: own}, Secrets: []string{own, secret}},
+			want:         want{Presented: map[string]string{ofWeb: secret, ofTCP: secret, presenting: own}, Secrets: []string{own, secret}},
 		},
 		"MergedProblem": {
 			reason:       "A merged Gateway whose certificate cannot be presented should not reach backends that speak TLS.",
 			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): broken},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
-			want:         want{Presented: map[string]string{with: own}, Refused: []string{ofWeb, ofTCP}, Secrets: []string{own}},
+			want:         want{Presented: map[string]string{presenting: own}, Refused: []string{ofWeb, ofTCP}, Secrets: []string{own}},
 		},
 	}
 	for name, tc := range cases {
@@ -250,11 +250,11 @@ func TestGatewayCertificates(t *testing.T) {
 				Bootstraps: map[types.NamespacedName]ir.Bootstrap{nn("default", "gw"): {Merges: tc.merges}},
 				KeyPairs:   map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair, nn("default", "gateway"): pair},
 			})
-			in := policed()
-			in.Clusters = append(in.Clusters, egCluster("tcproute/default/app/rule/-1"))
-			in.Listeners = append(in.Listeners, egTCP("tcp", "tcproute/default/app/rule/-1"))
-			in.Gateways = tc.gateways
-			out, _ := Translate(s, testSource, in)
+			resources := policed()
+			resources.Clusters = append(resources.Clusters, egCluster("tcproute/default/app/rule/-1"))
+			resources.Listeners = append(resources.Listeners, egTCP("tcp", "tcproute/default/app/rule/-1"))
+			resources.Gateways = tc.gateways
+			out, _ := Translate(s, testSource, resources)
 			got := want{Presented: map[string]string{}}
 			for _, c := range out.Clusters {
 				if n := presented(t, c); n != "" {
@@ -268,8 +268,8 @@ func TestGatewayCertificates(t *testing.T) {
 				}
 			}
 			slices.Sort(got.Refused)
-			for _, of := range out.Secrets {
-				got.Secrets = append(got.Secrets, of.GetName())
+			for _, entry := range out.Secrets {
+				got.Secrets = append(got.Secrets, entry.GetName())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
@@ -277,10 +277,10 @@ func TestGatewayCertificates(t *testing.T) {
 			if err := validate(out); err != nil {
 				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)
 			}
-			before, again := marshal(t, out), clone(out)
-			again.Gateways = tc.gateways
-			again, _ = Translate(s, testSource, again)
-			if diff := cmp.Diff(before, marshal(t, again)); diff != "" {
+			first, second := marshal(t, out), clone(out)
+			second.Gateways = tc.gateways
+			second, _ = Translate(s, testSource, second)
+			if diff := cmp.Diff(first, marshal(t, second)); diff != "" {
 				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

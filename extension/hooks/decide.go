@@ -172,7 +172,7 @@ func (u *use) whole(clusters map[string]*clusterv3.Cluster) *clusterv3.Cluster {
 	if c := clusters[u.key.cluster()]; c != nil || !u.key.http() {
 		return c
 	}
-	return clusters[u.route.RuleName(u.at)]
+	return clusters[u.route.RuleName(u.index)]
 }
 
 // effective returns the backends with a weight above zero.
@@ -211,7 +211,7 @@ func swap(s *ir.Snapshot, u *use, whole *clusterv3.Cluster, refs []ir.BackendRef
 	if whole == nil || !servable(refs) {
 		return nil
 	}
-	p := &backendPlan{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.at), key: refs[0].Target(u.key.route.Kind), tuning: tuned(s, u, whole)}
+	p := &backendPlan{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.index), key: refs[0].Target(u.key.route.Kind), tuning: tuned(s, u, whole)}
 	if u.key.http() {
 		p.own = p.list
 	}
@@ -249,10 +249,10 @@ func newPlan(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b i
 	}
 	p.mayShare = !u.rule.Exclusive && b.Changes == nil && !s.Pinned(u.key.route, u.rule.Name)
 	p.own, p.list = s.RouteClusterName(u.key.route, u.rule.Name, p.key), p.key.ClusterName()
-	each, whole := u.key.backend(b.Index), u.key.cluster()
+	backendCluster, whole := u.key.backend(b.Index), u.key.cluster()
 	switch {
-	case clusters[each] != nil:
-		p.template = clusters[each]
+	case clusters[backendCluster] != nil:
+		p.template = clusters[backendCluster]
 	case clusters[whole] != nil:
 		p.template = clusters[whole]
 		p.pooled = slices.ContainsFunc(u.rule.Backends, func(b ir.BackendRef) bool { return !b.Ours() })
@@ -260,8 +260,8 @@ func newPlan(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b i
 		p.template = clusters[u.sends(func(c string) bool { return isNth(c, p.own) || isVariant(c, p.key) })]
 	}
 	if !u.key.http() {
-		p.own = each
-		if clusters[each] == nil && len(effective(u.rule)) == 1 {
+		p.own = backendCluster
+		if clusters[backendCluster] == nil && len(effective(u.rule)) == 1 {
 			p.own = whole
 		}
 	}

@@ -53,9 +53,9 @@ func TestEnvoyAccepts(t *testing.T) {
 			b := &staticConfig{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}}
 			for _, name := range sortedCases() {
 				tc := translateCases()[name]
-				out, _ := Translate(ir.NewSnapshot(permitted(vary(tc.contents, seed))), testSource, clone(tc.in))
-				if validate(tc.in) == nil {
-					b.add(name, tc.in, out)
+				out, _ := Translate(ir.NewSnapshot(permitted(vary(tc.contents, seed))), testSource, clone(tc.resources))
+				if validate(tc.resources) == nil {
+					b.add(name, tc.resources, out)
 				}
 			}
 			b.lists(seed)
@@ -78,10 +78,10 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 	}
 	repeated := []string{".", "[^a]", `\pL`, `\p{Greek}`, "(?i:k)", "(?i:[a-z])", "(a|b|cd)", `[\x{80}-\x{10FFFF}]`, "é"}
 	tried := []string{`\Qa.b\E`, `\Q/x`, "[[:word:]]+", `\_`, `(?P<n>a)`, `(?<n>a)`, `^/a$`, `\A/a\z`, `(?sU)a.*?`, `[^\x00-\x{10FFFF}]`, `\p{Letter}`, `\p{Kawi}`, `\C`, `(?i)ſ`, `\b\B`, `a{0}`, `a{2,1}`, `()`, `|`, `\07`, `\x{10FFFF}`}
-	for _, of := range repeated {
+	for _, unit := range repeated {
 		for _, e := range []func(n int) string{
-			func(n int) string { return fmt.Sprintf("%s{%d}", of, n) },
-			func(n int) string { return strings.Repeat(of+"{100}", n) },
+			func(n int) string { return fmt.Sprintf("%s{%d}", unit, n) },
+			func(n int) string { return strings.Repeat(unit+"{100}", n) },
 		} {
 			// first is the first length that is too large, or longer than the value of a header may
 			// be.
@@ -102,15 +102,15 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 	b := &staticConfig{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
 	host := &routev3.VirtualHost{Name: "all", Domains: []string{"*"}}
 	for _, e := range tried {
-		sent := ir.PathExpression("RegularExpression", e)
-		if parse.CheckExpression(sent) != nil {
+		expression := ir.PathExpression("RegularExpression", e)
+		if parse.CheckExpression(expression) != nil {
 			continue
 		}
-		in, err := xds.NewInsertion(&ir.PolicyRule{Deny: true}, &ir.PolicyMatch{Match: ir.Match{PathType: "RegularExpression", Path: e}}, nil)
+		ins, err := xds.NewInsertion(&ir.PolicyRule{Deny: true}, &ir.PolicyMatch{Match: ir.Match{PathType: "RegularExpression", Path: e}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := in.Route(&routev3.Route{Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}, Action: xds.Answer(200)}, nil)
+		r, err := ins.Route(&routev3.Route{Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}, Action: xds.Answer(200)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,21 +145,21 @@ type staticConfig struct {
 }
 
 // add adds the result of a case, with a prefix that makes its names unique.
-func (b *staticConfig) add(name string, in, out Resources) {
+func (b *staticConfig) add(name string, resources, out Resources) {
 	b.t.Helper()
-	known := map[string]bool{}
+	defined := map[string]bool{}
 	for _, c := range out.Clusters {
-		known[c.GetName()] = true
+		defined[c.GetName()] = true
 		// Envoy Gateway's own lists come from Envoy Gateway's configuration source.
 		if c.GetEdsClusterConfig().GetEdsConfig().GetAds() != nil {
 			c.EdsClusterConfig.EdsConfig = testSource.EDS("").GetEdsConfig()
 		}
 	}
-	lacks := referenced(in)
+	lacks := referenced(resources)
 	lacks[invalidCluster] = true
 	for _, n := range slices.Sorted(maps.Keys(lacks)) {
-		if n != "" && !known[n] {
-			known[n] = true
+		if n != "" && !defined[n] {
+			defined[n] = true
 			out.Clusters = append(out.Clusters, &clusterv3.Cluster{Name: n})
 		}
 	}
@@ -184,12 +184,12 @@ func (b *staticConfig) add(name string, in, out Resources) {
 		b.t.Fatal(err)
 	}
 	// Several cases have clusters of the same name.
-	of := make([]string, 0, 2*len(known))
-	for n := range known {
-		of = append(of, `"`+n+`"`, `"`+name+"|"+n+`"`)
+	pairs := make([]string, 0, 2*len(defined))
+	for n := range defined {
+		pairs = append(pairs, `"`+n+`"`, `"`+name+"|"+n+`"`)
 	}
 	all.Reset()
-	if err := protojson.Unmarshal([]byte(strings.NewReplacer(of...).Replace(string(text))), all); err != nil {
+	if err := protojson.Unmarshal([]byte(strings.NewReplacer(pairs...).Replace(string(text))), all); err != nil {
 		b.t.Fatal(err)
 	}
 	b.out.Clusters = append(b.out.Clusters, all.GetClusters()...)

@@ -68,18 +68,18 @@ func featureCases() map[string]translateCase {
 	return map[string]translateCase{
 		"HTTP1OfOneListener": {
 			reason: "A route whose listener has HTTP/1 settings should have a different cluster than a route without them.", contents: both,
-			in:   Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0), egCluster(second, withHTTP(trim))}, Routes: routes()},
-			want: view{Clusters: []string{webHTTP + " < " + webHTTP, webLike + " < " + webHTTP}, Sends: []string{sends[0], secondTo + " > " + webLike}},
+			resources: Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0), egCluster(second, withHTTP(trim))}, Routes: routes()},
+			want:      view{Clusters: []string{webHTTP + " < " + webHTTP, webLike + " < " + webHTTP}, Sends: []string{sends[0], secondTo + " > " + webLike}},
 		},
-		"HTTP1Everywhere":   {reason: "Routes should share a cluster if all listeners have the settings.", contents: both, in: everywhere(withHTTP(trim)), want: shared},
-		"UseClientProtocol": {reason: "Routes that follow the client's protocol should share a cluster that follows it.", contents: both, in: everywhere(withHTTP(follow)), want: shared},
+		"HTTP1Everywhere":   {reason: "Routes should share a cluster if all listeners have the settings.", contents: both, resources: everywhere(withHTTP(trim)), want: shared},
+		"UseClientProtocol": {reason: "Routes that follow the client's protocol should share a cluster that follows it.", contents: both, resources: everywhere(withHTTP(follow)), want: shared},
 		"CircuitBreaker": {
 			reason: "Limits of a policy for the Gateway should apply to all routes together.", contents: both, want: shared,
-			in: everywhere(func(c *clusterv3.Cluster) { c.CircuitBreakers.Thresholds[0].MaxConnections = wrapperspb.UInt32(7) }),
+			resources: everywhere(func(c *clusterv3.Cluster) { c.CircuitBreakers.Thresholds[0].MaxConnections = wrapperspb.UInt32(7) }),
 		},
 		"MergedGateways": {
 			reason: "Merged Gateways should share clusters, each among its own routes.", contents: both,
-			in: Resources{
+			resources: Resources{
 				Clusters: egClusters(rule0, second),
 				Routes:   append(egRoutes(egRoute(match0, prefix("/"), to(rule0))), egRoutes(egRoute(secondTo, prefix("/"), to(second)))...),
 			},
@@ -87,7 +87,7 @@ func featureCases() map[string]translateCase {
 		},
 		"SeveralListeners": {
 			reason: "A route on several listeners should use the same cluster on each of them.", contents: ir.Contents{Routes: both.Routes[:1], Targets: both.Targets},
-			in: Resources{
+			resources: Resources{
 				Clusters: egClusters(rule0),
 				Routes:   append(egRoutes(egRoute(match0, prefix("/"), to(rule0))), egRoutes(egRoute(match0, prefix("/"), to(rule0)))...),
 			},
@@ -96,7 +96,7 @@ func featureCases() map[string]translateCase {
 		"BothProtocols": {
 			reason:   "A target with two protocols should have two clusters.",
 			contents: ir.Contents{Routes: []*ir.Route{both.Routes[0], route(ir.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: both.Targets},
-			in: Resources{
+			resources: Resources{
 				Clusters: egClusters(rule0, grpcRule),
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0)), egRoute(grpcRoute0, prefix("/"), to(grpcRule))),
 			},
@@ -107,8 +107,8 @@ func featureCases() map[string]translateCase {
 			contents: ir.Contents{
 				Routes: []*ir.Route{route(ir.KindTLSRoute, "sni", rule(ours(0, "web", 3), ours(1, "db", 1)))}, Targets: targets("web", "db"),
 			},
-			in:   Resources{Clusters: egClusters(sni2), Listeners: []*listenerv3.Listener{egTCP(sni, sni2)}},
-			want: view{Clusters: []string{dbTCP + " < " + dbTCP, webTCP + " < " + webTCP}, Sends: []string{sni + " > " + dbTCP + "=1 " + webTCP + "=3"}},
+			resources: Resources{Clusters: egClusters(sni2), Listeners: []*listenerv3.Listener{egTCP(sni, sni2)}},
+			want:      view{Clusters: []string{dbTCP + " < " + dbTCP, webTCP + " < " + webTCP}, Sends: []string{sni + " > " + dbTCP + "=1 " + webTCP + "=3"}},
 		},
 	}
 }

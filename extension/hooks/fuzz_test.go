@@ -25,7 +25,7 @@ func FuzzTranslate(f *testing.F) {
 	for _, name := range sortedCases() {
 		tc := translateCases()[name]
 		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(&pb.PostTranslateModifyRequest{
-			Clusters: tc.in.Clusters, Listeners: tc.in.Listeners, Routes: tc.in.Routes,
+			Clusters: tc.resources.Clusters, Listeners: tc.resources.Listeners, Routes: tc.resources.Routes,
 		})
 		if err != nil {
 			f.Fatal(err)
@@ -35,16 +35,16 @@ func FuzzTranslate(f *testing.F) {
 		f.Add(b, n, uint64(n)+1)
 		n++
 	}
-	f.Fuzz(func(t *testing.T, message []byte, which byte, seed uint64) {
+	f.Fuzz(func(t *testing.T, message []byte, index byte, seed uint64) {
 		req := &pb.PostTranslateModifyRequest{}
 		if proto.Unmarshal(message, req) != nil {
 			return
 		}
-		in := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes()}
-		valid := validate(in) == nil
-		s := ir.NewSnapshot(vary(contents[int(which)%len(contents)], seed))
+		resources := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes()}
+		valid := validate(resources) == nil
+		s := ir.NewSnapshot(vary(contents[int(index)%len(contents)], seed))
 
-		out, _ := Translate(s, testSource, in)
+		out, _ := Translate(s, testSource, resources)
 		if !valid {
 			return
 		}
@@ -52,8 +52,8 @@ func FuzzTranslate(f *testing.F) {
 			t.Fatalf("Envoy Gateway would refuse the result, and accepts the input: %v", err)
 		}
 		want := marshal(t, out)
-		again, _ := Translate(s, testSource, clone(out))
-		if diff := cmp.Diff(want, marshal(t, again)); diff != "" {
+		second, _ := Translate(s, testSource, clone(out))
+		if diff := cmp.Diff(want, marshal(t, second)); diff != "" {
 			t.Fatalf("Translate(Translate(...)): -want, +got:\n%s", diff)
 		}
 	})
@@ -65,12 +65,12 @@ func TestVaried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(100) {
 				s := ir.NewSnapshot(vary(tc.contents, seed))
-				out, _ := Translate(s, testSource, clone(tc.in))
+				out, _ := Translate(s, testSource, clone(tc.resources))
 				if err := validate(out); err != nil {
 					t.Fatalf("seed %d: Envoy Gateway would refuse it: %v", seed, err)
 				}
-				again, _ := Translate(s, testSource, clone(out))
-				if diff := cmp.Diff(marshal(t, out), marshal(t, again)); diff != "" {
+				second, _ := Translate(s, testSource, clone(out))
+				if diff := cmp.Diff(marshal(t, out), marshal(t, second)); diff != "" {
 					t.Fatalf("seed %d: Translate(Translate(...)): -want, +got:\n%s", seed, diff)
 				}
 			}

@@ -120,12 +120,12 @@ func stripAll(m *hcmv3.HttpConnectionManager, _ []*routev3.VirtualHost) error {
 }
 
 // stripSome removes the headers from requests to virtual hosts.
-func stripSome(m *hcmv3.HttpConnectionManager, of []*routev3.VirtualHost) error {
+func stripSome(m *hcmv3.HttpConnectionManager, hosts []*routev3.VirtualHost) error {
 	filter, err := xds.IdentityFilter()
 	if err != nil {
 		return err
 	}
-	for _, v := range of {
+	for _, v := range hosts {
 		if err := xds.StripVirtualHost(v); err != nil {
 			return err
 		}
@@ -141,6 +141,6 @@ func isIdentityMutation(e *corev3.TypedExtensionConfig) bool {
 }
 
 // listensAt reports whether Envoy listens at this port for a Gateway listener's port.
-func listensAt(of int32, port uint32) bool {
-	return uint32(of) == port || of <= lastPrivileged && uint32(of)+portShift == port
+func listensAt(listenerPort int32, port uint32) bool {
+	return uint32(listenerPort) == port || listenerPort <= lastPrivileged && uint32(listenerPort)+portShift == port
 }

@@ -41,28 +41,28 @@ func TestStripIdentityHeaders(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		identified map[types.NamespacedName][]ir.IdentityListener
-		in         Resources
+		resources  Resources
 		want       bool
 	}{
-		"Nobody":      {reason: "Without a TailscaleGateway nothing should change.", in: listenerAt("l", 8888, "gw", "http")},
-		"Other":       {reason: "A listener beside an identity listener should remove the headers of clients.", identified: listeners, in: listenerAt("l", 8888, "gw", "http"), want: true},
-		"Identity":    {reason: "The identity listener should not change.", identified: listeners, in: listenerAt("l", 8080, "gw", "high")},
-		"Privileged":  {reason: "Envoy listens for a privileged port at a higher one.", identified: listeners, in: listenerAt("l", 10080, "gw", "tailnet")},
-		"AsItIs":      {reason: "Envoy may also listen at the privileged port.", identified: listeners, in: listenerAt("l", 80, "gw", "tailnet")},
-		"Namesake":    {reason: "A ListenerSet's listener of the same name at another port is another listener.", identified: listeners, in: listenerAt("l", 9090, "gw", "high"), want: true},
-		"SamePort":    {reason: "Another listener name at the same port is not the identity listener.", identified: listeners, in: listenerAt("l", 8080, "gw", "http"), want: true},
-		"OtherOwner":  {reason: "Another Gateway's listener should not change.", identified: listeners, in: listenerAt("l", 8888, "gw2", "http")},
-		"NotThere":    {reason: "While the identity listener does not exist, all listeners should remove the headers.", identified: map[types.NamespacedName][]ir.IdentityListener{nn("default", "gw"): {}}, in: listenerAt("l", 8080, "gw", "high"), want: true},
-		"WithoutHTTP": {reason: "A listener without HTTP has no headers.", identified: listeners, in: Resources{Listeners: []*listenerv3.Listener{{Name: "tcp", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{Name: "tcp"}}}}}}}},
+		"Nobody":      {reason: "Without a TailscaleGateway nothing should change.", resources: listenerAt("l", 8888, "gw", "http")},
+		"Other":       {reason: "A listener beside an identity listener should remove the headers of clients.", identified: listeners, resources: listenerAt("l", 8888, "gw", "http"), want: true},
+		"Identity":    {reason: "The identity listener should not change.", identified: listeners, resources: listenerAt("l", 8080, "gw", "high")},
+		"Privileged":  {reason: "Envoy listens for a privileged port at a higher one.", identified: listeners, resources: listenerAt("l", 10080, "gw", "tailnet")},
+		"AsItIs":      {reason: "Envoy may also listen at the privileged port.", identified: listeners, resources: listenerAt("l", 80, "gw", "tailnet")},
+		"Namesake":    {reason: "A ListenerSet's listener of the same name at another port is another listener.", identified: listeners, resources: listenerAt("l", 9090, "gw", "high"), want: true},
+		"SamePort":    {reason: "Another listener name at the same port is not the identity listener.", identified: listeners, resources: listenerAt("l", 8080, "gw", "http"), want: true},
+		"OtherOwner":  {reason: "Another Gateway's listener should not change.", identified: listeners, resources: listenerAt("l", 8888, "gw2", "http")},
+		"NotThere":    {reason: "While the identity listener does not exist, all listeners should remove the headers.", identified: map[types.NamespacedName][]ir.IdentityListener{nn("default", "gw"): {}}, resources: listenerAt("l", 8080, "gw", "high"), want: true},
+		"WithoutHTTP": {reason: "A listener without HTTP has no headers.", identified: listeners, resources: Resources{Listeners: []*listenerv3.Listener{{Name: "tcp", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{Name: "tcp"}}}}}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			before := marshal(t, tc.in)
+			previous := marshal(t, tc.resources)
 			s := ir.NewSnapshot(ir.Contents{IdentityListeners: tc.identified})
-			out, _ := Translate(s, testSource, tc.in)
-			once := marshal(t, out)
+			out, _ := Translate(s, testSource, tc.resources)
+			first := marshal(t, out)
 			if !tc.want {
-				if diff := cmp.Diff(before, once); diff != "" {
+				if diff := cmp.Diff(previous, first); diff != "" {
 					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 				}
 				return
@@ -81,8 +81,8 @@ func TestStripIdentityHeaders(t *testing.T) {
 			if err := m.GetEarlyHeaderMutationExtensions()[0].ValidateAll(); err != nil {
 				t.Errorf("Envoy would refuse it: %v", err)
 			}
-			again, _ := Translate(s, testSource, out)
-			if diff := cmp.Diff(once, marshal(t, again)); diff != "" {
+			second, _ := Translate(s, testSource, out)
+			if diff := cmp.Diff(first, marshal(t, second)); diff != "" {
 				t.Errorf("a second run should change nothing: -want, +got:\n%s", diff)
 			}
 		})

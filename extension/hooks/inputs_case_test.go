@@ -58,12 +58,12 @@ func loadInputs(t *testing.T) []*input {
 	base := readInput(t, filepath.Join(root, "base", "base.yaml"))
 	var ins []*input
 	for _, f := range files {
-		in := readInput(t, f)
-		in.features = featuresOf(in.name)
-		in.add("secrets", base.sections["secrets"]...)
-		in.addFixtures()
-		in.fillHealthChecks()
-		ins = append(ins, in)
+		doc := readInput(t, f)
+		doc.features = featuresOf(doc.name)
+		doc.add("secrets", base.sections["secrets"]...)
+		doc.addFixtures()
+		doc.fillHealthChecks()
+		ins = append(ins, doc)
 	}
 	return ins
 }
@@ -71,13 +71,13 @@ func loadInputs(t *testing.T) []*input {
 // fillHealthChecks sets what the API server would: the defaults of health checks in the schemas of Envoy
 // Gateway (api/v1alpha1/healthcheck_types.go). Its translator of xDS panics without a timeout and
 // without a time of ejection, and the test of these inputs does not run it.
-func (in *input) fillHealthChecks() {
-	for _, os := range in.sections {
+func (doc *input) fillHealthChecks() {
+	for _, os := range doc.sections {
 		for _, o := range os {
 			fillHealthChecks(o)
 		}
 	}
-	for _, o := range in.single {
+	for _, o := range doc.single {
 		fillHealthChecks(o)
 	}
 }
@@ -85,8 +85,8 @@ func (in *input) fillHealthChecks() {
 func fillHealthChecks(v any) {
 	switch v := v.(type) {
 	case []any:
-		for _, of := range v {
-			fillHealthChecks(of)
+		for _, item := range v {
+			fillHealthChecks(item)
 		}
 	case object:
 		check, _ := v["healthCheck"].(object)
@@ -95,8 +95,8 @@ func fillHealthChecks(v any) {
 			"splitExternalLocalOriginErrors": false, "interval": "3s", "consecutiveLocalOriginFailures": int64(5), "consecutive5XxErrors": int64(5),
 			"baseEjectionTime": "30s", "maxEjectionPercent": int64(10), "alwaysEjectOneEndpoint": false,
 		})
-		for _, of := range v {
-			fillHealthChecks(of)
+		for _, value := range v {
+			fillHealthChecks(value)
 		}
 	}
 }
@@ -120,32 +120,32 @@ func readInput(t *testing.T, file string) *input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := map[string]any{}
-	if err := yaml.Unmarshal(b, &of); err != nil {
+	sections := map[string]any{}
+	if err := yaml.Unmarshal(b, &sections); err != nil {
 		t.Fatalf("cannot read %s: %v", filepath.Base(file), err)
 	}
-	in := &input{name: strings.TrimSuffix(filepath.Base(file), ".in.yaml"), sections: map[string][]object{}, single: map[string]object{}}
-	for section, v := range of {
+	doc := &input{name: strings.TrimSuffix(filepath.Base(file), ".in.yaml"), sections: map[string][]object{}, single: map[string]object{}}
+	for section, v := range sections {
 		switch v := v.(type) {
 		case []any:
 			for _, o := range v {
 				if o, ok := o.(object); ok {
-					in.add(sectionName(section), o)
+					doc.add(sectionName(section), o)
 				}
 			}
 		case object:
-			in.single[sectionName(section)] = v
+			doc.single[sectionName(section)] = v
 		}
 	}
-	return in
+	return doc
 }
 
 // sectionName returns the usual spelling of a section: some inputs use another case, which
 // encoding/json accepts.
 func sectionName(n string) string {
-	for _, of := range []string{"httpRoutes", "configMaps", "endpointSlices", "envoyExtensionPolicies", "securityPolicies"} {
-		if strings.EqualFold(n, of) {
-			return of
+	for _, spelling := range []string{"httpRoutes", "configMaps", "endpointSlices", "envoyExtensionPolicies", "securityPolicies"} {
+		if strings.EqualFold(n, spelling) {
+			return spelling
 		}
 	}
 	return n
@@ -153,7 +153,7 @@ func sectionName(n string) string {
 
 // featuresOf returns Envoy Gateway's configuration for an input, which its test keeps in a table.
 func featuresOf(name string) map[string]bool {
-	on := func(names ...string) map[string]bool {
+	enabled := func(names ...string) map[string]bool {
 		out := map[string]bool{}
 		for _, n := range names {
 			out[n] = true
@@ -162,59 +162,59 @@ func featuresOf(name string) map[string]bool {
 	}
 	switch name {
 	case "envoypatchpolicy-invalid-feature-disabled", "backend-invalid-feature-disabled", "envoyextensionpolicy-with-extproc-with-backendtlspolicy-shared-secret":
-		return on()
+		return enabled()
 	case "gateway-namespace-mode-infra-httproute":
-		return on("gatewayNamespace")
+		return enabled("gatewayNamespace")
 	case "backend-with-localhost-host-infra", "httproute-attaching-to-listener-with-backend-backendref-host-infra":
-		return on("backends", "onHost")
+		return enabled("backends", "onHost")
 	case "envoyextensionpolicy-lua-feature-disabled":
-		return on("noLua")
+		return enabled("noLua")
 	case "sds", "sds-invalid", "sds-listener", "sds-listener-invalid":
-		return on("backends", "sds")
+		return enabled("backends", "sds")
 	case "envoyproxy-otel-backend-tls-per-resource-secret", "backend-system-truststore-per-resource-secret", "backend-system-truststore-btlsp-override-per-resource-secret":
-		return on("backends", "ownSystemCA")
+		return enabled("backends", "ownSystemCA")
 	case "envoyextensionpolicy-with-extproc-with-backendtlspolicy-per-resource-secret":
-		return on("ownSystemCA")
+		return enabled("ownSystemCA")
 	case "backend-system-truststore-shared-secret", "backend-system-truststore-btlsp-override-shared-secret":
-		return on("backends")
+		return enabled("backends")
 	}
-	return on("backends", "patchPolicies")
+	return enabled("backends", "patchPolicies")
 }
 
-func (in *input) add(section string, os ...object) {
-	in.sections[section] = append(in.sections[section], os...)
+func (doc *input) add(section string, os ...object) {
+	doc.sections[section] = append(doc.sections[section], os...)
 }
 
 // addFixtures adds the objects that all inputs rely on: Namespaces, and Services with their
 // endpoints.
-func (in *input) addFixtures() {
-	zones := strings.Contains(in.name, "enable-zone-discovery")
+func (doc *input) addFixtures() {
+	zones := strings.Contains(doc.name, "enable-zone-discovery")
 	web := []servicePort{{"http", 8080, "TCP"}, {"https", 8443, "TCP"}, {"tcp", 8163, "TCP"}, {"udp", 8162, "UDP"}}
 	for i := range 4 {
 		s := service{namespace: "default", name: fmt.Sprintf("service-%d", i+1), address: "7.7.7.7", ports: web}
 		if zones {
 			s.zone = fmt.Sprintf("zone-%d", i+1)
 		}
-		in.addService(s)
+		doc.addService(s)
 	}
-	in.addService(service{namespace: "default", name: "mirror-service", address: "7.6.5.4", ports: web[:1]})
-	in.addService(service{namespace: "monitoring", name: "otel-collector", address: "8.7.6.5", ports: []servicePort{{"grpc", 4317, "TCP"}, {"zipkin", 9411, "TCP"}}})
-	for _, g := range in.sections["gateways"] {
+	doc.addService(service{namespace: "default", name: "mirror-service", address: "7.6.5.4", ports: web[:1]})
+	doc.addService(service{namespace: "monitoring", name: "otel-collector", address: "8.7.6.5", ports: []servicePort{{"grpc", 4317, "TCP"}, {"zipkin", 9411, "TCP"}}})
+	for _, g := range doc.sections["gateways"] {
 		ns, name := nameOf(g)
 		s := service{namespace: "envoy-gateway-system", name: "envoy-" + ns + "-" + name, address: "7.6.5.4", zone: "zone1", ports: web[:1], labels: object{
 			"gateway.envoyproxy.io/owning-gateway-name": name, "gateway.envoyproxy.io/owning-gateway-namespace": ns,
 		}}
-		if in.features["gatewayNamespace"] {
+		if doc.features["gatewayNamespace"] {
 			s.namespace, s.name = ns, name
 		}
-		in.addService(s)
+		doc.addService(s)
 	}
-	in.addService(service{
+	doc.addService(service{
 		namespace: "envoy-gateway-system", name: "envoy-of-class", address: "7.6.5.4", zone: "zone1", ports: web[:1],
 		labels: object{"gateway.envoyproxy.io/owning-gatewayclass": "envoy-gateway-class"},
 	})
 	for _, n := range []string{"envoy-gateway", "default"} {
-		in.add("namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": n}})
+		doc.add("namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": n}})
 	}
 }
 
@@ -231,7 +231,7 @@ type service struct {
 	labels                         object
 }
 
-func (in *input) addService(s service) {
+func (doc *input) addService(s service) {
 	var ports, targets []any
 	for _, p := range s.ports {
 		ports = append(ports, object{"name": p.name, "port": p.port, "targetPort": p.port, "protocol": p.protocol})
@@ -243,20 +243,20 @@ func (in *input) addService(s service) {
 	}
 	labels := object{"kubernetes.io/service-name": s.name}
 	maps.Copy(labels, s.labels)
-	in.add("services", object{"apiVersion": "v1", "kind": "Service", "metadata": object{"namespace": s.namespace, "name": s.name, "labels": s.labels}, "spec": spec})
-	in.add("endpointSlices", object{
+	doc.add("services", object{"apiVersion": "v1", "kind": "Service", "metadata": object{"namespace": s.namespace, "name": s.name, "labels": s.labels}, "spec": spec})
+	doc.add("endpointSlices", object{
 		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": object{"namespace": s.namespace, "name": s.name + "-1", "labels": labels},
 		"addressType": "IPv4", "ports": targets, "endpoints": []any{endpoint},
 	})
 }
 
 // resources returns the input in the form that Envoy Gateway's translator reads.
-func (in *input) resources() object {
+func (doc *input) resources() object {
 	out := object{}
-	for _, s := range slices.Sorted(maps.Keys(in.sections)) {
-		out[s] = in.sections[s]
+	for _, s := range slices.Sorted(maps.Keys(doc.sections)) {
+		out[s] = doc.sections[s]
 	}
-	for s, o := range in.single {
+	for s, o := range doc.single {
 		out[s] = o
 	}
 	return out

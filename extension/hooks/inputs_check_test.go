@@ -29,16 +29,16 @@ type inputCheck struct {
 	*testing.T
 	replica
 
-	before, after *pb.PostTranslateModifyRequest
+	message, answer *pb.PostTranslateModifyRequest
 }
 
 func (c *inputCheck) check() {
 	c.Helper()
 	c.again()
 	c.valid()
-	echo(c, "cluster", c.before.GetClusters(), c.after.GetClusters(), func(name string) bool { return c.isOurs(name) })
-	echo(c, "secret", c.before.GetSecrets(), c.after.GetSecrets(), func(string) bool { return false })
-	echo(c, "listener", c.before.GetListeners(), c.after.GetListeners(), c.changes)
+	echo(c, "cluster", c.message.GetClusters(), c.answer.GetClusters(), func(name string) bool { return c.isOurs(name) })
+	echo(c, "secret", c.message.GetSecrets(), c.answer.GetSecrets(), func(string) bool { return false })
+	echo(c, "listener", c.message.GetListeners(), c.answer.GetListeners(), c.changes)
 	c.routes()
 	c.references()
 	c.settings()
@@ -47,8 +47,8 @@ func (c *inputCheck) check() {
 // again checks that the hook answers the same message, and its own answer, with the same result.
 func (c *inputCheck) again() {
 	c.Helper()
-	want := encodeRequest(c.T, c.after)
-	first := answerInput(c.T, c.replica, proto.CloneOf(c.before))
+	want := encodeRequest(c.T, c.answer)
+	first := answerInput(c.T, c.replica, proto.CloneOf(c.message))
 	if got := encodeRequest(c.T, first); !bytes.Equal(want, got) {
 		c.Error("two answers to one message differ")
 	}
@@ -73,7 +73,7 @@ func encodeRequest(t *testing.T, r *pb.PostTranslateModifyRequest) []byte {
 // valid checks that Envoy Gateway publishes the answer, even if it would not publish the message.
 func (c *inputCheck) valid() {
 	c.Helper()
-	for _, m := range messagesOf(c.after) {
+	for _, m := range messagesOf(c.answer) {
 		if err := m.ValidateAll(); err != nil {
 			c.Errorf("Envoy Gateway refuses %s: %v", m.GetName(), err)
 		}
@@ -106,29 +106,29 @@ func messagesOf(r *pb.PostTranslateModifyRequest) []named {
 
 // used reports whether it is the name of a secret of the extension that a cluster of the answer uses.
 func (c *inputCheck) used(name string) bool {
-	return xds.IsSecret(name) && slices.ContainsFunc(c.after.GetClusters(), func(of *clusterv3.Cluster) bool { return slices.Contains(xds.SecretsOf(of), name) })
+	return xds.IsSecret(name) && slices.ContainsFunc(c.answer.GetClusters(), func(cluster *clusterv3.Cluster) bool { return slices.Contains(xds.SecretsOf(cluster), name) })
 }
 
 // echo checks that messages that may not change are returned unchanged and in order. Some listeners
 // of a message share a name.
-func echo[T named](c *inputCheck, kind string, before, after []T, may func(name string) bool) {
+func echo[T named](c *inputCheck, kind string, previous, updated []T, may func(name string) bool) {
 	c.Helper()
-	was, is := numbered(before), numbered(after)
-	now := map[string]T{}
+	previousNames, updatedNames := numbered(previous), numbered(updated)
+	lookup := map[string]T{}
 	var order []string
-	for i, n := range is {
-		now[n] = after[i]
-		if slices.Contains(was, n) {
+	for i, n := range updatedNames {
+		lookup[n] = updated[i]
+		if slices.Contains(previousNames, n) {
 			order = append(order, n)
-		} else if kind != "cluster" && !c.used(after[i].GetName()) {
+		} else if kind != "cluster" && !c.used(updated[i].GetName()) {
 			c.Errorf("%s %s is new", kind, n)
 		}
 	}
-	for i, n := range was {
+	for i, n := range previousNames {
 		at := slices.Index(order, n)
 		switch {
 		case at < 0:
-			if !may(before[i].GetName()) {
+			if !may(previous[i].GetName()) {
 				c.Errorf("%s %s is gone", kind, n)
 			}
 			continue
@@ -136,17 +136,17 @@ func echo[T named](c *inputCheck, kind string, before, after []T, may func(name 
 			c.Errorf("%s %s comes after %s, and came before it in the message", kind, n, order[0])
 		}
 		order = slices.Delete(order, at, at+1)
-		if !may(before[i].GetName()) && !proto.Equal(before[i], now[n]) {
-			c.Errorf("%s %s names no Tailscale backend, and changes:\n%v\n%v", kind, n, before[i], now[n])
+		if !may(previous[i].GetName()) && !proto.Equal(previous[i], lookup[n]) {
+			c.Errorf("%s %s names no Tailscale backend, and changes:\n%v\n%v", kind, n, previous[i], lookup[n])
 		}
 	}
 }
 
 // numbered returns names with a number, which makes them unique.
-func numbered[T named](in []T) []string {
+func numbered[T named](messages []T) []string {
 	var out []string
 	seen := map[string]int{}
-	for _, m := range in {
+	for _, m := range messages {
 		out = append(out, fmt.Sprintf("%s#%d", m.GetName(), seen[m.GetName()]))
 		seen[m.GetName()]++
 	}
@@ -169,8 +169,8 @@ func (c *inputCheck) hasOurs(k ruleKey) bool {
 	if !c.whole && k.http() {
 		return c.ours[k]
 	}
-	for of := range c.ours {
-		if of.route == k.route {
+	for key := range c.ours {
+		if key.route == k.route {
 			return true
 		}
 	}
@@ -183,7 +183,7 @@ func (c *inputCheck) changes(listener string) bool {
 	if c.policed {
 		return true
 	}
-	return slices.ContainsFunc(c.before.GetListeners(), func(l *listenerv3.Listener) bool {
+	return slices.ContainsFunc(c.message.GetListeners(), func(l *listenerv3.Listener) bool {
 		return l.GetName() == listener && slices.ContainsFunc(sentBy(c.T, l), c.isOurs)
 	})
 }
@@ -235,18 +235,18 @@ func udpClusters(u *udpproxyv3.UdpProxyConfig) []string {
 // routes of policies come before each of them.
 func (c *inputCheck) routes() {
 	c.Helper()
-	if len(c.before.GetRoutes()) != len(c.after.GetRoutes()) {
-		c.Fatalf("want %d route configurations, got %d", len(c.before.GetRoutes()), len(c.after.GetRoutes()))
+	if len(c.message.GetRoutes()) != len(c.answer.GetRoutes()) {
+		c.Fatalf("want %d route configurations, got %d", len(c.message.GetRoutes()), len(c.answer.GetRoutes()))
 	}
-	for i, config := range c.before.GetRoutes() {
-		now := c.after.GetRoutes()[i]
-		if len(config.GetVirtualHosts()) != len(now.GetVirtualHosts()) {
-			c.Fatalf("%s: want %d virtual hosts, got %d", config.GetName(), len(config.GetVirtualHosts()), len(now.GetVirtualHosts()))
+	for i, config := range c.message.GetRoutes() {
+		current := c.answer.GetRoutes()[i]
+		if len(config.GetVirtualHosts()) != len(current.GetVirtualHosts()) {
+			c.Fatalf("%s: want %d virtual hosts, got %d", config.GetName(), len(config.GetVirtualHosts()), len(current.GetVirtualHosts()))
 		}
 		for j, host := range config.GetVirtualHosts() {
-			c.host(host, now.GetVirtualHosts()[j])
+			c.host(host, current.GetVirtualHosts()[j])
 		}
-		rest, restNow := proto.CloneOf(config), proto.CloneOf(now)
+		rest, restNow := proto.CloneOf(config), proto.CloneOf(current)
 		rest.VirtualHosts, restNow.VirtualHosts = nil, nil
 		if !proto.Equal(rest, restNow) {
 			c.Errorf("%s changes: %v, and was %v", config.GetName(), restNow, rest)
@@ -254,11 +254,11 @@ func (c *inputCheck) routes() {
 	}
 }
 
-func (c *inputCheck) host(before, after *routev3.VirtualHost) {
+func (c *inputCheck) host(previous, updated *routev3.VirtualHost) {
 	c.Helper()
 	var policies, rest []*routev3.Route
 	denied := map[string][]*routev3.Route{}
-	for _, r := range after.GetRoutes() {
+	for _, r := range updated.GetRoutes() {
 		if strings.HasPrefix(r.GetName(), policyPrefix) {
 			policies = append(policies, r)
 			continue
@@ -267,30 +267,30 @@ func (c *inputCheck) host(before, after *routev3.VirtualHost) {
 		rest = append(rest, r)
 	}
 	if len(policies) > 0 && !c.policed {
-		c.Errorf("%s: has routes of policies, but the snapshot has no policy", before.GetName())
+		c.Errorf("%s: has routes of policies, but the snapshot has no policy", previous.GetName())
 	}
-	if len(rest) != len(before.GetRoutes()) {
-		c.Fatalf("%s: want %d routes, got %d", before.GetName(), len(before.GetRoutes()), len(rest))
+	if len(rest) != len(previous.GetRoutes()) {
+		c.Fatalf("%s: want %d routes, got %d", previous.GetName(), len(previous.GetRoutes()), len(rest))
 	}
-	for i, r := range before.GetRoutes() {
-		now := rest[i]
-		if r.GetName() != now.GetName() {
-			c.Fatalf("%s: want %s, got %s", before.GetName(), r.GetName(), now.GetName())
+	for i, r := range previous.GetRoutes() {
+		current := rest[i]
+		if r.GetName() != current.GetName() {
+			c.Fatalf("%s: want %s, got %s", previous.GetName(), r.GetName(), current.GetName())
 		}
-		if !c.isOurs(r.GetName()) && r.ValidateAll() == nil && !proto.Equal(r, now) {
-			c.Errorf("%s names no Tailscale backend, and changes:\n%v\n%v", r.GetName(), r, now)
+		if !c.isOurs(r.GetName()) && r.ValidateAll() == nil && !proto.Equal(r, current) {
+			c.Errorf("%s names no Tailscale backend, and changes:\n%v\n%v", r.GetName(), r, current)
 		}
-		if !proto.Equal(r.GetMatch(), now.GetMatch()) {
-			c.Errorf("%s has another match:\n%v\n%v", r.GetName(), r.GetMatch(), now.GetMatch())
+		if !proto.Equal(r.GetMatch(), current.GetMatch()) {
+			c.Errorf("%s has another match:\n%v\n%v", r.GetName(), r.GetMatch(), current.GetMatch())
 		}
-		if _, _, ok := parseRule(r.GetName()); ok && c.policed && !slices.ContainsFunc(denied[r.GetName()], func(d *routev3.Route) bool { return denies403(d, now) }) {
-			c.Errorf("%s: no Deny before %s", before.GetName(), r.GetName())
+		if _, _, ok := parseRule(r.GetName()); ok && c.policed && !slices.ContainsFunc(denied[r.GetName()], func(d *routev3.Route) bool { return denies403(d, current) }) {
+			c.Errorf("%s: no Deny before %s", previous.GetName(), r.GetName())
 		}
 	}
-	restBefore, restAfter := proto.CloneOf(before), proto.CloneOf(after)
+	restBefore, restAfter := proto.CloneOf(previous), proto.CloneOf(updated)
 	restBefore.Routes, restAfter.Routes = nil, nil
 	if !proto.Equal(restBefore, restAfter) {
-		c.Errorf("%s changes: %v, and was %v", before.GetName(), restAfter, restBefore)
+		c.Errorf("%s changes: %v, and was %v", previous.GetName(), restAfter, restBefore)
 	}
 }
 
@@ -311,33 +311,33 @@ func denies403(d, r *routev3.Route) bool {
 // references checks that each named cluster exists, or was missing before.
 func (c *inputCheck) references() {
 	c.Helper()
-	known := map[string]bool{"": true, invalidCluster: true}
-	for _, of := range c.after.GetClusters() {
-		if known[of.GetName()] {
-			c.Errorf("cluster %s occurs twice", of.GetName())
+	defined := map[string]bool{"": true, invalidCluster: true}
+	for _, cluster := range c.answer.GetClusters() {
+		if defined[cluster.GetName()] {
+			c.Errorf("cluster %s occurs twice", cluster.GetName())
 		}
-		known[of.GetName()] = true
+		defined[cluster.GetName()] = true
 	}
-	was := c.sends(c.before)
-	for n := range c.sends(c.after) {
-		if !known[n] && !was[n] {
+	previous := c.sends(c.message)
+	for n := range c.sends(c.answer) {
+		if !defined[n] && !previous[n] {
 			c.Errorf("cluster %s is missing", n)
 		}
 	}
 	// Other parts of the message, such as filters, may name a removed cluster.
-	gone := map[string]bool{}
-	for _, of := range c.before.GetClusters() {
-		if !known[of.GetName()] {
-			gone[of.GetName()] = true
+	removed := map[string]bool{}
+	for _, cluster := range c.message.GetClusters() {
+		if !defined[cluster.GetName()] {
+			removed[cluster.GetName()] = true
 		}
 	}
-	if len(gone) == 0 {
+	if len(removed) == 0 {
 		return
 	}
-	rest := proto.CloneOf(c.after)
+	rest := proto.CloneOf(c.answer)
 	rest.Clusters = nil
 	rename(c.T, rest.ProtoReflect(), func(n string) string {
-		if gone[n] {
+		if removed[n] {
 			c.Errorf("cluster %s is removed, and still named", n)
 		}
 		return n

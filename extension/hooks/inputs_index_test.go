@@ -53,11 +53,11 @@ func storeOf(t *testing.T, os []object) *index.Store {
 	var cs []index.Change
 	for _, o := range os {
 		kind, _ := o["kind"].(string)
-		of := kinds[kind]
-		if of == nil {
+		prototype := kinds[kind]
+		if prototype == nil {
 			t.Fatalf("the index does not read %q: %v", kind, o["metadata"])
 		}
-		typed, ok := of.DeepCopyObject().(client.Object)
+		typed, ok := prototype.DeepCopyObject().(client.Object)
 		if !ok {
 			t.Fatalf("%s is no object", kind)
 		}
@@ -104,16 +104,16 @@ type replica struct {
 // input with other replacements.
 func (r *replaced) replicas(t *testing.T, same ...*replaced) []replica {
 	t.Helper()
-	known := r.known()
+	objs := r.known()
 	out := []replica{
-		{name: "served", store: storeOf(t, known), ours: r.ours},
+		{name: "served", store: storeOf(t, objs), ours: r.ours},
 		{name: "fresh", store: storeOf(t, nil), ours: map[ruleKey]bool{}},
-		{name: "nothing", store: storeOf(t, slices.DeleteFunc(slices.Clone(known), func(o object) bool {
+		{name: "nothing", store: storeOf(t, slices.DeleteFunc(slices.Clone(objs), func(o object) bool {
 			kind := o["kind"]
 			return kind == "TailscaleServices" || kind == "TailscaleEndpoints"
 		})), ours: r.ours},
-		{name: "lagging", store: storeOf(t, lagging(known)), ours: r.ours, whole: true},
-		{name: "policies", store: storeOf(t, append(slices.Clone(known), policiesFor(r.sections["gateways"])...)), ours: r.ours, policed: true},
+		{name: "lagging", store: storeOf(t, lagging(objs)), ours: r.ours, whole: true},
+		{name: "policies", store: storeOf(t, append(slices.Clone(objs), policiesFor(r.sections["gateways"])...)), ours: r.ours, policed: true},
 	}
 	for i, o := range same {
 		both := maps.Clone(r.ours)

@@ -43,12 +43,12 @@ type replaced struct {
 }
 
 // replace replaces references of routes. The result shares nothing with the input.
-func (in *input) replace(which replacement) *replaced {
+func (doc *input) replace(mode replacement) *replaced {
 	out := &replaced{
-		input: &input{name: in.name, sections: map[string][]object{}, single: in.single, features: in.features},
+		input: &input{name: doc.name, sections: map[string][]object{}, single: doc.single, features: doc.features},
 		ours:  map[ruleKey]bool{}, wanted: map[[3]string]map[int64]bool{},
 	}
-	for s, os := range in.sections {
+	for s, os := range doc.sections {
 		for _, o := range os {
 			out.add(s, runtime.DeepCopyJSON(jsonOf(o)))
 		}
@@ -64,7 +64,7 @@ func (in *input) replace(which replacement) *replaced {
 					if !isService(ref) {
 						continue
 					}
-					if n++; which == replaceAll || which == replaceSecond && n%2 == 0 {
+					if n++; mode == replaceAll || mode == replaceSecond && n%2 == 0 {
 						out.ours[k] = true
 						out.name(ref, ns)
 					}
@@ -72,7 +72,7 @@ func (in *input) replace(which replacement) *replaced {
 			}
 		}
 	}
-	if which != replaceNone {
+	if mode != replaceNone {
 		out.permit()
 	}
 	out.make()
@@ -125,33 +125,33 @@ func (r *replaced) name(ref object, namespace string) {
 // permit extends ReferenceGrants and policies for Services to the Tailscale backends.
 func (r *replaced) permit() {
 	for _, g := range r.sections["referenceGrants"] {
-		to, _ := g["spec"].(object)["to"].([]any)
+		refs, _ := g["spec"].(object)["to"].([]any)
 		for _, o := range list(g, "spec", "to") {
 			if o["kind"] != "Service" {
 				continue
 			}
 			for _, k := range []string{"TailscaleServices", "TailscaleEndpoints"} {
-				of := runtime.DeepCopyJSON(o)
-				of["group"], of["kind"] = oursGroup, k
-				to = append(to, of)
+				entry := runtime.DeepCopyJSON(o)
+				entry["group"], entry["kind"] = oursGroup, k
+				refs = append(refs, entry)
 			}
 		}
-		g["spec"].(object)["to"] = to
+		g["spec"].(object)["to"] = refs
 	}
 	for _, p := range r.sections["backendTLSPolicies"] {
-		to, _ := p["spec"].(object)["targetRefs"].([]any)
+		refs, _ := p["spec"].(object)["targetRefs"].([]any)
 		for _, o := range list(p, "spec", "targetRefs") {
 			if o["kind"] != "Service" {
 				continue
 			}
 			for _, k := range []string{"TailscaleServices", "TailscaleEndpoints"} {
-				of := runtime.DeepCopyJSON(o)
-				of["group"], of["kind"] = oursGroup, k
-				delete(of, "sectionName")
-				to = append(to, of)
+				entry := runtime.DeepCopyJSON(o)
+				entry["group"], entry["kind"] = oursGroup, k
+				delete(entry, "sectionName")
+				refs = append(refs, entry)
 			}
 		}
-		p["spec"].(object)["targetRefs"] = to
+		p["spec"].(object)["targetRefs"] = refs
 	}
 }
 
@@ -203,12 +203,12 @@ func (r *replaced) make() {
 func list(o object, path ...string) []object {
 	var v any = o
 	for _, p := range path {
-		of, _ := v.(object)
-		v = of[p]
+		fields, _ := v.(object)
+		v = fields[p]
 	}
-	of, _ := v.([]any)
+	items, _ := v.([]any)
 	var out []object
-	for _, e := range of {
+	for _, e := range items {
 		if e, ok := e.(object); ok {
 			out = append(out, e)
 		}

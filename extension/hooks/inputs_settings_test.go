@@ -31,8 +31,8 @@ var backendFields = map[protoreflect.Name]bool{
 // gave the cluster of the same rule.
 func (c *inputCheck) settings() {
 	c.Helper()
-	was, is := byName(c.before.GetClusters()), byName(c.after.GetClusters())
-	for _, config := range c.after.GetRoutes() {
+	previous, updated := byName(c.message.GetClusters()), byName(c.answer.GetClusters())
+	for _, config := range c.answer.GetRoutes() {
 		for _, v := range config.GetVirtualHosts() {
 			var policies []*routev3.Route
 			for _, r := range v.GetRoutes() {
@@ -41,12 +41,12 @@ func (c *inputCheck) settings() {
 					continue
 				}
 				k, _, ok := parseRule(r.GetName())
-				from := was[k.cluster()]
-				for i := 0; from == nil && i < 16; i++ {
-					from = was[k.backend(i)]
+				base := previous[k.cluster()]
+				for i := 0; base == nil && i < 16; i++ {
+					base = previous[k.backend(i)]
 				}
-				if ok && from != nil {
-					c.sentWith(from, is, policies)
+				if ok && base != nil {
+					c.sentWith(base, updated, policies)
 				}
 				policies = nil
 			}
@@ -54,22 +54,22 @@ func (c *inputCheck) settings() {
 	}
 }
 
-func byName(in []*clusterv3.Cluster) map[string]*clusterv3.Cluster {
+func byName(clusters []*clusterv3.Cluster) map[string]*clusterv3.Cluster {
 	out := map[string]*clusterv3.Cluster{}
-	for _, c := range in {
+	for _, c := range clusters {
 		out[c.GetName()] = c
 	}
 	return out
 }
 
 // sentWith checks the clusters that policies' routes send to.
-func (c *inputCheck) sentWith(from *clusterv3.Cluster, is map[string]*clusterv3.Cluster, policies []*routev3.Route) {
+func (c *inputCheck) sentWith(base *clusterv3.Cluster, updated map[string]*clusterv3.Cluster, policies []*routev3.Route) {
 	c.Helper()
 	for _, r := range policies {
 		for _, w := range r.GetRoute().GetWeightedClusters().GetClusters() {
-			if other := is[w.GetName()]; other != nil && strings.HasPrefix(other.GetName(), policyPrefix) {
-				for _, f := range unlike(from, other) {
-					c.Errorf("%s: %s of %s is not the one of %s:\n%v\n%v", r.GetName(), f, other.GetName(), from.GetName(), other, from)
+			if other := updated[w.GetName()]; other != nil && strings.HasPrefix(other.GetName(), policyPrefix) {
+				for _, f := range unlike(base, other) {
+					c.Errorf("%s: %s of %s is not the one of %s:\n%v\n%v", r.GetName(), f, other.GetName(), base.GetName(), other, base)
 				}
 			}
 		}
@@ -77,9 +77,9 @@ func (c *inputCheck) sentWith(from *clusterv3.Cluster, is map[string]*clusterv3.
 }
 
 // unlike returns the settings of a route's cluster that a policy's cluster lacks.
-func unlike(from, other *clusterv3.Cluster) []string {
+func unlike(base, other *clusterv3.Cluster) []string {
 	var out []string
-	want, got := from.ProtoReflect(), other.ProtoReflect()
+	want, got := base.ProtoReflect(), other.ProtoReflect()
 	fields := want.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
@@ -92,29 +92,29 @@ func unlike(from, other *clusterv3.Cluster) []string {
 			out = append(out, name)
 		}
 	}
-	checks := xds.ForHTTP1(&clusterv3.Cluster{HealthChecks: from.GetHealthChecks(), TypedExtensionProtocolOptions: other.GetTypedExtensionProtocolOptions()}).GetHealthChecks()
+	checks := xds.ForHTTP1(&clusterv3.Cluster{HealthChecks: base.GetHealthChecks(), TypedExtensionProtocolOptions: other.GetTypedExtensionProtocolOptions()}).GetHealthChecks()
 	add("health_checks", len(checks) == 0 || slices.EqualFunc(checks, other.GetHealthChecks(), sameCheck))
-	add("panic threshold", from.GetCommonLbConfig().GetHealthyPanicThreshold() == nil || proto.Equal(from.GetCommonLbConfig().GetHealthyPanicThreshold(), other.GetCommonLbConfig().GetHealthyPanicThreshold()))
-	for _, p := range from.GetCircuitBreakers().GetThresholds() {
+	add("panic threshold", base.GetCommonLbConfig().GetHealthyPanicThreshold() == nil || proto.Equal(base.GetCommonLbConfig().GetHealthyPanicThreshold(), other.GetCommonLbConfig().GetHealthyPanicThreshold()))
+	for _, p := range base.GetCircuitBreakers().GetThresholds() {
 		add("circuit_breakers", slices.ContainsFunc(other.GetCircuitBreakers().GetThresholds(), func(o *clusterv3.CircuitBreakers_Thresholds) bool { return keeps(p, o) }))
 	}
-	add("per-host limits", slices.EqualFunc(from.GetCircuitBreakers().GetPerHostThresholds(), other.GetCircuitBreakers().GetPerHostThresholds(), func(a, b *clusterv3.CircuitBreakers_Thresholds) bool { return proto.Equal(a, b) }))
-	wantHTTP, gotHTTP := httpOf(from), httpOf(other)
+	add("per-host limits", slices.EqualFunc(base.GetCircuitBreakers().GetPerHostThresholds(), other.GetCircuitBreakers().GetPerHostThresholds(), func(a, b *clusterv3.CircuitBreakers_Thresholds) bool { return proto.Equal(a, b) }))
+	wantHTTP, gotHTTP := httpOf(base), httpOf(other)
 	add("common HTTP options", proto.Equal(wantHTTP.GetCommonHttpProtocolOptions(), gotHTTP.GetCommonHttpProtocolOptions()))
 	add("the client's protocol", proto.Equal(wantHTTP.GetUseDownstreamProtocolConfig(), gotHTTP.GetUseDownstreamProtocolConfig()))
 	add("HTTP/1 options", gotHTTP.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil || wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions() == nil || proto.Equal(&corev3.Http1ProtocolOptions{}, wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions()) ||
 		proto.Equal(wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions(), gotHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions()))
-	if name := from.GetLoadBalancingPolicy().GetPolicies()[0].GetTypedExtensionConfig().GetName(); name != "envoy.load_balancing_policies.least_request" && name != "envoy.load_balancing_policies.cluster_provided" {
-		add("load_balancing_policy", proto.Equal(from.GetLoadBalancingPolicy(), other.GetLoadBalancingPolicy()))
+	if name := base.GetLoadBalancingPolicy().GetPolicies()[0].GetTypedExtensionConfig().GetName(); name != "envoy.load_balancing_policies.least_request" && name != "envoy.load_balancing_policies.cluster_provided" {
+		add("load_balancing_policy", proto.Equal(base.GetLoadBalancingPolicy(), other.GetLoadBalancingPolicy()))
 	}
 	const proxyProtocol = "envoy.transport_sockets.upstream_proxy_protocol"
-	add("PROXY protocol", (from.GetTransportSocket().GetName() == proxyProtocol) == (other.GetTransportSocket().GetName() == proxyProtocol) || len(from.GetTransportSocketMatches()) > 0)
+	add("PROXY protocol", (base.GetTransportSocket().GetName() == proxyProtocol) == (other.GetTransportSocket().GetName() == proxyProtocol) || len(base.GetTransportSocketMatches()) > 0)
 	return out
 }
 
 // sameCheck compares health checks apart from the host, and from intervals without traffic.
-func sameCheck(from, other *corev3.HealthCheck) bool {
-	a, b := proto.CloneOf(from), proto.CloneOf(other)
+func sameCheck(base, other *corev3.HealthCheck) bool {
+	a, b := proto.CloneOf(base), proto.CloneOf(other)
 	for _, h := range []*corev3.HealthCheck{a, b} {
 		h.NoTrafficInterval, h.NoTrafficHealthyInterval = nil, nil
 		if other := h.GetHttpHealthCheck(); other != nil {
@@ -125,12 +125,12 @@ func sameCheck(from, other *corev3.HealthCheck) bool {
 }
 
 // keeps reports whether limits keep those that a policy set: Envoy Gateway sets one for retries itself.
-func keeps(from, other *clusterv3.CircuitBreakers_Thresholds) bool {
+func keeps(base, other *clusterv3.CircuitBreakers_Thresholds) bool {
 	const common = 1024
-	ok := from.GetPriority() == other.GetPriority()
-	a, b := from.ProtoReflect(), other.ProtoReflect()
+	ok := base.GetPriority() == other.GetPriority()
+	a, b := base.ProtoReflect(), other.ProtoReflect()
 	a.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		ok = ok && (v.Equal(b.Get(f)) || f.Name() == "max_retries" && from.GetMaxRetries().GetValue() == common)
+		ok = ok && (v.Equal(b.Get(f)) || f.Name() == "max_retries" && base.GetMaxRetries().GetValue() == common)
 		return true
 	})
 	return ok

@@ -47,18 +47,18 @@ func TestInputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ins []*input
-	for i, in := range loadInputs(t) {
-		if *oneInput == in.name || *oneInput == "" && (*allInputs || i%sampled == 0) {
-			ins = append(ins, in)
+	for i, doc := range loadInputs(t) {
+		if *oneInput == doc.name || *oneInput == "" && (*allInputs || i%sampled == 0) {
+			ins = append(ins, doc)
 		}
 	}
 	j := newValidator(t, envoy)
 	messages := 0
-	for _, of := range inTwelves(ins) {
+	for _, batch := range inTwelves(ins) {
 		var cases []*replaced
-		for _, in := range of {
-			for _, which := range []replacement{replaceNone, replaceSecond, replaceAll} {
-				cases = append(cases, in.replace(which))
+		for _, doc := range batch {
+			for _, mode := range []replacement{replaceNone, replaceSecond, replaceAll} {
+				cases = append(cases, doc.replace(mode))
 			}
 		}
 		answers := translateInputs(t, translator, cases)
@@ -74,8 +74,8 @@ func TestInputs(t *testing.T) {
 	if messages < 5*len(ins) {
 		t.Errorf("Envoy Gateway makes %d messages of %d inputs, want more", messages, len(ins))
 	}
-	t.Logf("%d inputs make %d messages; Envoy validates %d answers, those of %d inputs without filters, and refuses %d messages", len(ins), messages, j.validated, len(j.withoutFilters), j.before)
-	if *oneInput == "" && (j.before*20 > j.validated || len(j.withoutFilters)*20 > len(ins)) {
+	t.Logf("%d inputs make %d messages; Envoy validates %d answers, those of %d inputs without filters, and refuses %d messages", len(ins), messages, j.validated, len(j.withoutFilters), j.refused)
+	if *oneInput == "" && (j.refused*20 > j.validated || len(j.withoutFilters)*20 > len(ins)) {
 		t.Errorf("Envoy refuses too many messages for this test to be meaningful")
 	}
 }
@@ -104,8 +104,8 @@ func TestInputsMakeMessages(t *testing.T) {
 	seen := map[string]bool{}
 	for _, ins := range inTwelves(loadInputs(t)) {
 		var cases []*replaced
-		for _, in := range ins {
-			cases = append(cases, in.replace(replaceNone))
+		for _, doc := range ins {
+			cases = append(cases, doc.replace(replaceNone))
 		}
 		for i, a := range translateInputs(t, translator, cases) {
 			name := ins[i].name
@@ -146,8 +146,8 @@ type inputMessage struct {
 // translateInputs runs Envoy Gateway's translators.
 func translateInputs(t *testing.T, translator string, cases []*replaced) []inputAnswer {
 	t.Helper()
-	var in, out bytes.Buffer
-	e := json.NewEncoder(&in)
+	var stdin, out bytes.Buffer
+	e := json.NewEncoder(&stdin)
 	for _, c := range cases {
 		if err := e.Encode(object{"name": c.input.name, "resources": c.resources(), "features": c.features}); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func translateInputs(t *testing.T, translator string, cases []*replaced) []input
 	}
 	cmd := exec.CommandContext(t.Context(), translator)
 	var output bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &output
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = &stdin, &out, &output
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %s", err, output.String())
 	}
@@ -171,22 +171,22 @@ func translateInputs(t *testing.T, translator string, cases []*replaced) []input
 
 // tryInput checks all replicas, and returns the number of messages that Envoy Gateway makes of the
 // input.
-func tryInput(t *testing.T, j *validator, which string, in *replaced, a inputAnswer, same ...*replaced) int {
+func tryInput(t *testing.T, j *validator, mode string, r *replaced, a inputAnswer, same ...*replaced) int {
 	t.Helper()
 	n := 0
-	ks := in.replicas(t, same...)
+	ks := r.replicas(t, same...)
 	for _, m := range a.Messages {
 		if len(m.Request) == 0 {
 			continue
 		}
 		n++
 		for _, k := range ks {
-			name := in.input.name + "/" + which + "/" + m.Gateway + "/v" + strconv.Itoa(m.Naming) + "/" + k.name
+			name := r.input.name + "/" + mode + "/" + m.Gateway + "/v" + strconv.Itoa(m.Naming) + "/" + k.name
 			t.Run(name, func(t *testing.T) {
-				c := &inputCheck{T: t, replica: k, before: decodeRequest(t, m.Request)}
-				c.after = answerInput(t, k, decodeRequest(t, m.Request))
+				c := &inputCheck{T: t, replica: k, message: decodeRequest(t, m.Request)}
+				c.answer = answerInput(t, k, decodeRequest(t, m.Request))
 				c.check()
-				j.add(in.input.name, name, c.before, c.after)
+				j.add(r.input.name, name, c.message, c.answer)
 			})
 		}
 	}

@@ -49,27 +49,27 @@ type validator struct {
 	// files, have mistakes that Envoy Gateway does not detect, or crash Envoy in this mode.
 	withoutFilters map[string]bool
 
-	// validated counts answers, and before those inputs that Envoy refuses in the message even
+	// validated counts answers, and refused those inputs that Envoy refuses in the message even
 	// without filters.
-	validated, before int
+	validated, refused int
 }
 
 type validated struct {
-	input, name   string
-	before, after *pb.PostTranslateModifyRequest
+	input, name     string
+	message, answer *pb.PostTranslateModifyRequest
 }
 
 // add adds an answer, unless it equals the message or another answer.
-func (j *validator) add(input, name string, before, after *pb.PostTranslateModifyRequest) {
-	b := encodeRequest(j.t, after)
+func (j *validator) add(input, name string, message, answer *pb.PostTranslateModifyRequest) {
+	b := encodeRequest(j.t, answer)
 	if j.seen == nil {
 		j.seen = map[string]bool{}
 	}
-	if string(b) == string(encodeRequest(j.t, before)) || j.seen[string(b)] {
+	if string(b) == string(encodeRequest(j.t, message)) || j.seen[string(b)] {
 		return
 	}
 	j.seen[string(b)] = true
-	j.cases = append(j.cases, validated{input, name, before, after})
+	j.cases = append(j.cases, validated{input, name, message, answer})
 }
 
 // validate validates the added answers, and finds the first one that Envoy refuses.
@@ -87,7 +87,7 @@ func (j *validator) part(cases []validated) {
 	}
 	var rs []*pb.PostTranslateModifyRequest
 	for _, c := range cases {
-		rs = append(rs, j.form(c.input, c.after))
+		rs = append(rs, j.form(c.input, c.answer))
 	}
 	output, err := j.runEnvoy(rs...)
 	switch {
@@ -99,14 +99,14 @@ func (j *validator) part(cases []validated) {
 		return
 	}
 	c := cases[0]
-	was, err := j.runEnvoy(j.form(c.input, c.before))
+	baseline, err := j.runEnvoy(j.form(c.input, c.message))
 	switch {
 	case err == nil:
 		j.t.Errorf("%s: Envoy refuses the answer, and accepts the message: %s", c.name, output)
 	case j.withoutFilters[c.input]:
-		j.before++
+		j.refused++
 	default:
-		j.t.Logf("%s: Envoy refuses the message: %s", c.name, firstLine(was))
+		j.t.Logf("%s: Envoy refuses the message: %s", c.name, firstLine(baseline))
 		j.withoutFilters[c.input] = true
 		j.part(cases)
 	}
@@ -205,7 +205,7 @@ func (j *validator) runEnvoy(rs ...*pb.PostTranslateModifyRequest) (string, erro
 }
 
 // addConfig adds a configuration to the static resources.
-func (j *validator) addConfig(to *bootstrapv3.Bootstrap_StaticResources, r *pb.PostTranslateModifyRequest, i int, port *uint32) {
+func (j *validator) addConfig(resources *bootstrapv3.Bootstrap_StaticResources, r *pb.PostTranslateModifyRequest, i int, port *uint32) {
 	j.t.Helper()
 	configs := map[string]*routev3.RouteConfiguration{}
 	for _, c := range r.GetRoutes() {
@@ -239,8 +239,8 @@ func (j *validator) addConfig(to *bootstrapv3.Bootstrap_StaticResources, r *pb.P
 		}
 		return cmp.Or(names[s], s)
 	})
-	to.Clusters = append(to.Clusters, r.GetClusters()...)
-	to.Listeners = append(to.Listeners, r.GetListeners()...)
+	resources.Clusters = append(resources.Clusters, r.GetClusters()...)
+	resources.Listeners = append(resources.Listeners, r.GetListeners()...)
 }
 
 // inline replaces the RDS references of connection managers by their routes.
@@ -254,8 +254,8 @@ func (j *validator) inline(c *listenerv3.FilterChain, configs map[string]*routev
 		if err := f.GetTypedConfig().UnmarshalTo(m); err != nil {
 			j.t.Fatal(err)
 		}
-		if of := configs[m.GetRds().GetRouteConfigName()]; of != nil {
-			m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: of}
+		if config := configs[m.GetRds().GetRouteConfigName()]; config != nil {
+			m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: config}
 			f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: toAny(m)}
 		}
 	}

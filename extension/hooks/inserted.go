@@ -49,23 +49,23 @@ func (e *policyApplier) insertionsOf(kind ir.RouteKind, rule *ir.PolicyRule, set
 	if ok {
 		return out
 	}
-	to := e.weightedClusters(kind, rule, settings)
+	clusters := e.weightedClusters(kind, rule, settings)
 	alternatives := parse.Alternatives(rule)
 	if len(alternatives) == 0 {
 		alternatives = []parse.Alternative{{}}
 	}
-	for _, of := range alternatives {
-		m := &of.PolicyMatch
+	for _, alternative := range alternatives {
+		m := &alternative.PolicyMatch
 		if len(rule.Matches) == 0 {
 			m = nil
 		}
-		in, err := xds.NewInsertion(rule, m, to)
-		if err != nil || !accepted(in) {
+		ins, err := xds.NewInsertion(rule, m, clusters)
+		if err != nil || !accepted(ins) {
 			continue
 		}
 		out = append(out, insertion{
-			Insertion: in, rule: rule, clients: m != nil && m.Clients != nil,
-			prefix: policyPrefix + strings.Join([]string{rule.Policy.Namespace, rule.Policy.Name, rule.Name, strconv.Itoa(of.First)}, "/") + "/",
+			Insertion: ins, rule: rule, clients: m != nil && m.Clients != nil,
+			prefix: policyPrefix + strings.Join([]string{rule.Policy.Namespace, rule.Policy.Name, rule.Name, strconv.Itoa(alternative.First)}, "/") + "/",
 		})
 	}
 	e.insertions[k] = out
@@ -73,12 +73,12 @@ func (e *policyApplier) insertionsOf(kind ir.RouteKind, rule *ir.PolicyRule, set
 }
 
 // accepted reports whether Envoy accepts an insertion, before a route that it accepts.
-func accepted(in *xds.Insertion) bool {
-	made, err := in.Route(&routev3.Route{
+func accepted(ins *xds.Insertion) bool {
+	result, err := ins.Route(&routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
 		Action: xds.Answer(http.StatusOK),
 	}, nil)
-	return err == nil && made.ValidateAll() == nil
+	return err == nil && result.ValidateAll() == nil
 }
 
 // A routeSize is the number of bytes of a route: of its action, and of all else.
@@ -103,11 +103,11 @@ func newRouteSize(r *routev3.Route) routeSize {
 }
 
 // with returns the number of bytes of the route with an insertion.
-func (s routeSize) with(in *xds.Insertion) int {
-	if in.Answers() {
-		return s.rest + in.Size()
+func (s routeSize) with(ins *xds.Insertion) int {
+	if ins.Answers() {
+		return s.rest + ins.Size()
 	}
-	return s.rest + s.action + in.Size()
+	return s.rest + s.action + ins.Size()
 }
 
 // measured is the number of times by which inserted routes may exceed the index's estimate. The index
@@ -122,14 +122,14 @@ type inserted struct {
 }
 
 // admits reports whether as many bytes more may be inserted before the routes of a namespace.
-func (in *inserted) admits(namespace string, size int) bool {
-	return in.namespaces[namespace]+size <= measured*limits.NamespaceInsertions && in.total+size <= measured*limits.GatewayInsertions
+func (i *inserted) admits(namespace string, size int) bool {
+	return i.namespaces[namespace]+size <= measured*limits.NamespaceInsertions && i.total+size <= measured*limits.GatewayInsertions
 }
 
 // add counts inserted routes.
-func (in *inserted) add(namespace string, size int) {
-	in.namespaces[namespace] += size
-	in.total += size
+func (i *inserted) add(namespace string, size int) {
+	i.namespaces[namespace] += size
+	i.total += size
 }
 
 // refuse returns a route that denies all requests of a route whose policies cannot be applied.

@@ -49,29 +49,29 @@ func TestInserted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := policed()
+			resources := policed()
 			var routes []*routev3.Route
 			for i := range tc.routes {
 				r := egRoute(fmt.Sprintf("httproute/hostile/app/rule/%d/match/0/www_example_com", i), prefix("/"), to(rule0))
 				r.TypedPerFilterConfig = map[string]*anypb.Any{"large": toAny(wrapperspb.String(strings.Repeat("x", tc.config)))}
 				routes = append(routes, r)
 			}
-			in.Routes[0].VirtualHosts[0].Routes = slices.Concat(routes, in.Routes[0].GetVirtualHosts()[0].GetRoutes())
-			before := proto.Size(in.Routes[0])
+			resources.Routes[0].VirtualHosts[0].Routes = slices.Concat(routes, resources.Routes[0].GetVirtualHosts()[0].GetRoutes())
+			n := proto.Size(resources.Routes[0])
 			s := ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{tc.policy, policy("victim", toRoute(""), denies("a", under("/admin")))}})
-			out, summary := Translate(s, testSource, in)
+			out, summary := Translate(s, testSource, resources)
 			if summary.Refused != tc.refused {
 				t.Errorf("%s: %d routes are refused, want %d", tc.reason, summary.Refused, tc.refused)
 			}
-			if grown := proto.Size(out.Routes[0]) - before; grown > measured*limits.NamespaceInsertions+64<<10 {
+			if grown := proto.Size(out.Routes[0]) - n; grown > measured*limits.NamespaceInsertions+64<<10 {
 				t.Errorf("%s: the message grew by %d bytes", tc.reason, grown)
 			}
-			before = 0
+			n = 0
 			denied := false
 			for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
 				switch {
 				case strings.HasPrefix(r.GetName(), policyPrefix+"refused/"):
-					before++
+					n++
 					if r.GetDirectResponse().GetStatus() != 403 || !proto.Equal(r.GetMatch(), prefix("/")) {
 						t.Errorf("%s: %v", tc.reason, r)
 					}
@@ -79,14 +79,14 @@ func TestInserted(t *testing.T) {
 					denied = true
 				}
 			}
-			if before != tc.refused || !denied {
-				t.Errorf("%s: %d routes deny, want %d; the policy of another tenant applies: %t", tc.reason, before, tc.refused, denied)
+			if n != tc.refused || !denied {
+				t.Errorf("%s: %d routes deny, want %d; the policy of another tenant applies: %t", tc.reason, n, tc.refused, denied)
 			}
 			if err := validate(out); err != nil {
 				t.Error(err)
 			}
 			want := marshal(t, out)
-			if again, _ := Translate(s, testSource, clone(out)); !slices.Equal(marshal(t, again), want) {
+			if second, _ := Translate(s, testSource, clone(out)); !slices.Equal(marshal(t, second), want) {
 				t.Errorf("%s: a second translation changes the routes", tc.reason)
 			}
 		})
@@ -125,13 +125,13 @@ func TestRouteSize(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			before := proto.CloneOf(tc.route)
-			action := proto.Size(before.GetRoute())
-			want := routeSize{action: action, rest: proto.Size(before) - action}
+			original := proto.CloneOf(tc.route)
+			action := proto.Size(original.GetRoute())
+			want := routeSize{action: action, rest: proto.Size(original) - action}
 			if got := newRouteSize(tc.route); got != want {
 				t.Errorf("\n%s\nnewRouteSize(...): got %+v, want %+v", tc.reason, got, want)
 			}
-			if !proto.Equal(before, tc.route) {
+			if !proto.Equal(original, tc.route) {
 				t.Errorf("\n%s\nnewRouteSize(...) changed the route:\n%v", tc.reason, tc.route)
 			}
 		})

@@ -88,10 +88,10 @@ func (t *translation) separateCertificates(r Resources, gateways []types.Namespa
 	for _, c := range r.Clusters {
 		s.clusters[c.GetName()] = c
 	}
-	left := map[string]bool{}
-	renameClusters(r, func(of sender, cluster string) string {
-		name := s.cluster(of, cluster)
-		left[name] = true
+	used := map[string]bool{}
+	renameClusters(r, func(origin sender, cluster string) string {
+		name := s.cluster(origin, cluster)
+		used[name] = true
 		return name
 	})
 	if len(s.copies) == 0 {
@@ -101,7 +101,7 @@ func (t *translation) separateCertificates(r Resources, gateways []types.Namespa
 	for name := range s.copies {
 		copied[commonCluster(name)] = true
 	}
-	r.Clusters = slices.DeleteFunc(slices.Clone(r.Clusters), func(c *clusterv3.Cluster) bool { return copied[c.GetName()] && !left[c.GetName()] })
+	r.Clusters = slices.DeleteFunc(slices.Clone(r.Clusters), func(c *clusterv3.Cluster) bool { return copied[c.GetName()] && !used[c.GetName()] })
 	first := len(r.Clusters)
 	for _, c := range s.copies {
 		r.Clusters = append(r.Clusters, c)
@@ -119,12 +119,12 @@ type separator struct {
 }
 
 // cluster returns the name of the cluster for requests of a Gateway that name a cluster.
-func (s *separator) cluster(of sender, name string) string {
+func (s *separator) cluster(origin sender, name string) string {
 	c := s.clusters[name]
 	if c == nil || !s.presents(c) {
 		return name
 	}
-	gateway := s.gateway(of)
+	gateway := s.gateway(origin)
 	certificate := s.snapshot.Certificate(gateway)
 	if certificate == nil && gateway != unclear {
 		return name
@@ -142,15 +142,15 @@ func (s *separator) cluster(of sender, name string) string {
 // gateway returns the Gateway of requests. Virtual hosts name theirs. A filter chain names its route,
 // and the Gateway is the one of the route's that the message is for; of several, that of the listener
 // if it has no other chain, and otherwise any if all present the same certificate.
-func (s *separator) gateway(of sender) types.NamespacedName {
-	if of.chain == nil {
-		return of.gateway
+func (s *separator) gateway(origin sender) types.NamespacedName {
+	if origin.chain == nil {
+		return origin.gateway
 	}
-	kind, rest, _ := strings.Cut(of.chain.GetName(), "/")
+	kind, rest, _ := strings.Cut(origin.chain.GetName(), "/")
 	namespace, name, _ := strings.Cut(rest, "/")
 	k := ir.RouteKey{Kind: ir.RouteKind(kind)}
 	k.Namespace, k.Name = namespace, name
-	listens, named := gatewayOfListener(of.listener)
+	listens, named := gatewayOfListener(origin.listener)
 	var out []types.NamespacedName
 	if route := s.snapshot.Route(k); route != nil {
 		for _, g := range route.Gateways {
@@ -162,7 +162,7 @@ func (s *separator) gateway(of sender) types.NamespacedName {
 	switch {
 	case len(out) == 1:
 		return out[0]
-	case len(out) == 0 && named, named && len(of.listener.GetFilterChains()) == 1 && slices.Contains(out, listens):
+	case len(out) == 0 && named, named && len(origin.listener.GetFilterChains()) == 1 && slices.Contains(out, listens):
 		return listens
 	}
 	for _, g := range out[min(1, len(out)):] {
@@ -188,11 +188,11 @@ func (t *translation) joinGateways(r Resources) Resources {
 	}
 	renameClusters(r, func(_ sender, cluster string) string { return commonCluster(cluster) })
 	out := make([]*clusterv3.Cluster, 0, len(r.Clusters))
-	has := map[string]bool{}
+	seen := map[string]bool{}
 	for _, c := range r.Clusters {
 		if !strings.HasPrefix(c.GetName(), gatewayPrefix) {
 			out = append(out, c)
-			has[c.GetName()] = true
+			seen[c.GetName()] = true
 		}
 	}
 	for _, c := range r.Clusters {
@@ -201,12 +201,12 @@ func (t *translation) joinGateways(r Resources) Resources {
 			continue
 		}
 		t.joined[name] = true
-		if has[name] {
+		if seen[name] {
 			continue
 		}
-		if was, err := xds.Unpresent(c, name); err == nil && was != nil {
-			out = append(out, was)
-			has[name] = true
+		if original, err := xds.Unpresent(c, name); err == nil && original != nil {
+			out = append(out, original)
+			seen[name] = true
 		}
 	}
 	r.Clusters = out
@@ -222,21 +222,21 @@ type sender struct {
 }
 
 // renameClusters replaces the names of clusters in routes and in filters for connections.
-func renameClusters(r Resources, name func(of sender, cluster string) string) {
+func renameClusters(r Resources, name func(origin sender, cluster string) string) {
 	for _, c := range r.Routes {
 		for _, v := range c.GetVirtualHosts() {
 			g, _ := listenerOf(v)
-			of := sender{gateway: g}
+			origin := sender{gateway: g}
 			for _, route := range v.GetRoutes() {
-				renameRoute(route.GetRoute(), func(cluster string) string { return name(of, cluster) })
+				renameRoute(route.GetRoute(), func(cluster string) string { return name(origin, cluster) })
 			}
 		}
 	}
 	for _, l := range r.Listeners {
 		for _, c := range append(slices.Clone(l.GetFilterChains()), l.GetDefaultFilterChain()) {
-			of := sender{listener: l, chain: c}
+			origin := sender{listener: l, chain: c}
 			for _, f := range c.GetFilters() {
-				renameFilter(f, func(cluster string) string { return name(of, cluster) })
+				renameFilter(f, func(cluster string) string { return name(origin, cluster) })
 			}
 		}
 	}
@@ -274,7 +274,7 @@ func renameFilter(f *listenerv3.Filter, name func(string) string) {
 	if !changed {
 		return
 	}
-	if was := f.GetTypedConfig().GetValue(); repack(f.GetTypedConfig(), p) != nil {
-		f.GetTypedConfig().Value = was
+	if previous := f.GetTypedConfig().GetValue(); repack(f.GetTypedConfig(), p) != nil {
+		f.GetTypedConfig().Value = previous
 	}
 }

@@ -50,7 +50,7 @@ func TestMergedCertificates(t *testing.T) {
 		tls    = "tlsroute/default/sni"
 		refuse = " refused"
 	)
-	of := func(gateway, cluster, presents string) string {
+	clusterOf := func(gateway, cluster, presents string) string {
 		return "tailscale/gateway/" + gateway + "/" + cluster + " presents " + presents
 	}
 	certificates := map[types.NamespacedName]*ir.ClientCertificate{
@@ -67,52 +67,52 @@ func TestMergedCertificates(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason    string
-		in        func() Resources
+		resources func() Resources
 		routes    []*ir.Route
-		asked     []types.NamespacedName
+		gateways  []types.NamespacedName
 		wantSends []string
 	}{
 		"Each": {
-			reason: "Each Gateway's requests should present its own certificate, although its route leads to the same backend.",
-			in:     func() Resources { return mergedMessage("first", "second") },
+			reason:    "Each Gateway's requests should present its own certificate, although its route leads to the same backend.",
+			resources: func() Resources { return mergedMessage("first", "second") },
 			wantSends: []string{
-				"first > " + of("default/first", "services/default/web/80/http", "first"), "second > " + of("default/second", "services/default/web/80/http", "second"),
+				"first > " + clusterOf("default/first", "services/default/web/80/http", "first"), "second > " + clusterOf("default/second", "services/default/web/80/http", "second"),
 			},
 		},
 		"Without": {
 			reason:    "A Gateway without a certificate should present none.",
-			in:        func() Resources { return mergedMessage("first", "plain") },
-			wantSends: []string{"first > " + of("default/first", "services/default/web/80/http", "first"), "plain > " + web},
+			resources: func() Resources { return mergedMessage("first", "plain") },
+			wantSends: []string{"first > " + clusterOf("default/first", "services/default/web/80/http", "first"), "plain > " + web},
 		},
 		"NoRevision": {
 			reason:    "A Gateway should present no certificate of another only because it has no revision yet.",
-			in:        func() Resources { return mergedMessage("first", "plain") },
-			asked:     []types.NamespacedName{nn("default", "first")},
-			wantSends: []string{"first > " + of("default/first", "services/default/web/80/http", "first"), "plain > " + web},
+			resources: func() Resources { return mergedMessage("first", "plain") },
+			gateways:  []types.NamespacedName{nn("default", "first")},
+			wantSends: []string{"first > " + clusterOf("default/first", "services/default/web/80/http", "first"), "plain > " + web},
 		},
 		"Problem": {
 			reason:    "A Gateway that may not use a certificate should present none, although another uses the same one, and send nothing.",
-			in:        func() Resources { return mergedMessage("broken", "first") },
-			wantSends: []string{"broken > tailscale/gateway/default/broken/services/default/web/80/http" + refuse, "first > " + of("default/first", "services/default/web/80/http", "first")},
+			resources: func() Resources { return mergedMessage("broken", "first") },
+			wantSends: []string{"broken > tailscale/gateway/default/broken/services/default/web/80/http" + refuse, "first > " + clusterOf("default/first", "services/default/web/80/http", "first")},
 		},
 		"TLSRoute": {
 			reason: "Connections of a TLSRoute should present the certificate of the route's Gateway, whatever the listener is called.",
-			in: func() Resources {
+			resources: func() Resources {
 				r := mergedMessage("first", "second")
 				r.Clusters = append(r.Clusters, egCluster(tls+"/rule/-1"), egCluster("tlsroute/default/plain/rule/-1"))
 				r.Listeners = []*listenerv3.Listener{chain(tls, "tlsroute/default/plain")}
 				return r
 			},
-			routes: []*ir.Route{l4(ir.KindTLSRoute, "sni", "second"), l4(ir.KindTLSRoute, "plain", "plain", "elsewhere")},
-			asked:  []types.NamespacedName{nn("default", "plain")},
+			routes:   []*ir.Route{l4(ir.KindTLSRoute, "sni", "second"), l4(ir.KindTLSRoute, "plain", "plain", "elsewhere")},
+			gateways: []types.NamespacedName{nn("default", "plain")},
 			wantSends: []string{
-				"first > " + of("default/first", "services/default/web/80/http", "first"), "second > " + of("default/second", "services/default/web/80/http", "second"),
-				tls + " > " + of("default/second", "services/default/web/80/tcp", "second"), "tlsroute/default/plain > " + tcp,
+				"first > " + clusterOf("default/first", "services/default/web/80/http", "first"), "second > " + clusterOf("default/second", "services/default/web/80/http", "second"),
+				tls + " > " + clusterOf("default/second", "services/default/web/80/tcp", "second"), "tlsroute/default/plain > " + tcp,
 			},
 		},
 		"Unclear": {
 			reason: "Connections that may be those of one Gateway or another should present no certificate, and go nowhere.",
-			in: func() Resources {
+			resources: func() Resources {
 				r := mergedMessage("first", "second")
 				r.Clusters = append(r.Clusters, egCluster(tls+"/rule/-1"), egCluster("tlsroute/default/plain/rule/-1"))
 				r.Listeners = []*listenerv3.Listener{chain(tls, "tlsroute/default/plain")}
@@ -120,13 +120,13 @@ func TestMergedCertificates(t *testing.T) {
 			},
 			routes: []*ir.Route{l4(ir.KindTLSRoute, "sni", "first", "second")},
 			wantSends: []string{
-				"first > " + of("default/first", "services/default/web/80/http", "first"), "second > " + of("default/second", "services/default/web/80/http", "second"),
+				"first > " + clusterOf("default/first", "services/default/web/80/http", "first"), "second > " + clusterOf("default/second", "services/default/web/80/http", "second"),
 				tls + " > tailscale/gateway/_/_/services/default/web/80/tcp" + refuse, "tlsroute/default/plain > tlsroute/default/plain/rule/-1",
 			},
 		},
 		"TCPRoute": {
 			reason: "A TCP listener belongs to one Gateway, so its connections should present that Gateway's certificate.",
-			in: func() Resources {
+			resources: func() Resources {
 				r := mergedMessage("first", "second")
 				r.Clusters = append(r.Clusters, egCluster("tcproute/default/app/rule/-1"))
 				r.Listeners = []*listenerv3.Listener{chain("tcproute/default/app")}
@@ -134,8 +134,8 @@ func TestMergedCertificates(t *testing.T) {
 			},
 			routes: []*ir.Route{l4(ir.KindTCPRoute, "app", "first", "second")},
 			wantSends: []string{
-				"first > " + of("default/first", "services/default/web/80/http", "first"), "second > " + of("default/second", "services/default/web/80/http", "second"),
-				"tcproute/default/app > " + of("default/first", "services/default/web/80/tcp", "first"),
+				"first > " + clusterOf("default/first", "services/default/web/80/http", "first"), "second > " + clusterOf("default/second", "services/default/web/80/http", "second"),
+				"tcproute/default/app > " + clusterOf("default/first", "services/default/web/80/tcp", "first"),
 			},
 		},
 	}
@@ -146,19 +146,19 @@ func TestMergedCertificates(t *testing.T) {
 				Routes: append([]*ir.Route{route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))}, tc.routes...), Targets: speakTLS(targets("web")),
 				Certificates: certificates, KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "first"): pair, nn("default", "second"): pair},
 			})
-			in := tc.in()
-			in.Gateways = tc.asked
-			out, _ := Translate(s, testSource, in)
+			resources := tc.resources()
+			resources.Gateways = tc.gateways
+			out, _ := Translate(s, testSource, resources)
 			if diff := cmp.Diff(tc.wantSends, presentedTo(t, out)); diff != "" {
 				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			if err := validate(out); err != nil {
 				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)
 			}
-			before, again := marshal(t, out), clone(out)
-			again.Gateways = tc.asked
-			again, _ = Translate(s, testSource, again)
-			if diff := cmp.Diff(before, marshal(t, again)); diff != "" {
+			first, second := marshal(t, out), clone(out)
+			second.Gateways = tc.gateways
+			second, _ = Translate(s, testSource, second)
+			if diff := cmp.Diff(first, marshal(t, second)); diff != "" {
 				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -183,20 +183,20 @@ func presentedTo(t *testing.T, r Resources) []string {
 		return name
 	}
 	var out []string
-	renameClusters(Resources{Routes: r.Routes, Listeners: cloneListeners(r.Listeners)}, func(of sender, cluster string) string {
-		from := of.gateway.Name
-		if of.chain != nil {
-			from = of.chain.GetName()
+	renameClusters(Resources{Routes: r.Routes, Listeners: cloneListeners(r.Listeners)}, func(origin sender, cluster string) string {
+		label := origin.gateway.Name
+		if origin.chain != nil {
+			label = origin.chain.GetName()
 		}
-		out = append(out, from+" > "+show(cluster))
+		out = append(out, label+" > "+show(cluster))
 		return cluster
 	})
 	return out
 }
 
-func cloneListeners(in []*listenerv3.Listener) []*listenerv3.Listener {
-	out := make([]*listenerv3.Listener, 0, len(in))
-	for _, l := range in {
+func cloneListeners(listeners []*listenerv3.Listener) []*listenerv3.Listener {
+	out := make([]*listenerv3.Listener, 0, len(listeners))
+	for _, l := range listeners {
 		out = append(out, proto.CloneOf(l))
 	}
 	return out

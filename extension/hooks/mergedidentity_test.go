@@ -18,11 +18,11 @@ import (
 
 // sharedListener returns a listener of Envoy with a virtual host for each of several Gateway API
 // listeners, GATEWAY and NAME.
-func sharedListener(port uint32, of ...[2]string) Resources {
+func sharedListener(port uint32, listeners ...[2]string) Resources {
 	r := listenerAt("default/a/http", port, "", "")
 	c := r.Routes[0]
 	c.VirtualHosts = nil
-	for _, o := range of {
+	for _, o := range listeners {
 		c.VirtualHosts = append(c.VirtualHosts, &routev3.VirtualHost{
 			Name: "default/a/http/" + o[0] + "_" + o[1], Domains: []string{o[0] + "." + o[1]}, Metadata: ofResource("Gateway", o[0], o[1]),
 			Routes: []*routev3.Route{
@@ -58,55 +58,55 @@ func TestStripIdentityHeadersOfSome(t *testing.T) {
 	identified := map[types.NamespacedName][]ir.IdentityListener{
 		nn("default", "a"): {{Name: "tailnet", Port: 8080}}, nn("default", "b"): {{Name: "tailnet", Port: 9090}},
 	}
-	kept, stripped := []string{"alice", "any", "none", "other"}, []string{"none", "other"}
+	intact, stripped := []string{"alice", "any", "none", "other"}, []string{"none", "other"}
 	cases := map[string]struct {
-		reason string
-		in     Resources
-		want   map[string][]string
+		reason    string
+		resources Resources
+		want      map[string][]string
 
 		// filter reports that the listener has the filter, and early that it removes headers from all
 		// requests.
 		filter, early bool
 	}{
 		"Merged": {
-			reason: "The identity listener of a Gateway should not make another trust clients.",
-			in:     sharedListener(8080, [2]string{"a", "tailnet"}, [2]string{"b", "http"}),
-			want:   map[string][]string{"a.tailnet": kept, "b.http": stripped}, filter: true,
+			reason:    "The identity listener of a Gateway should not make another trust clients.",
+			resources: sharedListener(8080, [2]string{"a", "tailnet"}, [2]string{"b", "http"}),
+			want:      map[string][]string{"a.tailnet": intact, "b.http": stripped}, filter: true,
 		},
 		"MergedWithout": {
-			reason: "A Gateway without identity listeners should be as if there were no other Gateway.",
-			in:     sharedListener(8080, [2]string{"a", "http"}, [2]string{"c", "http"}),
-			want:   map[string][]string{"a.http": stripped, "c.http": kept}, filter: true,
+			reason:    "A Gateway without identity listeners should be as if there were no other Gateway.",
+			resources: sharedListener(8080, [2]string{"a", "http"}, [2]string{"c", "http"}),
+			want:      map[string][]string{"a.http": stripped, "c.http": intact}, filter: true,
 		},
 		"MergedAll": {
-			reason: "Envoy's listener should not change when another Gateway gets a host.",
-			in:     sharedListener(8081, [2]string{"a", "http"}, [2]string{"b", "http"}),
-			want:   map[string][]string{"a.http": stripped, "b.http": stripped}, filter: true,
+			reason:    "Envoy's listener should not change when another Gateway gets a host.",
+			resources: sharedListener(8081, [2]string{"a", "http"}, [2]string{"b", "http"}),
+			want:      map[string][]string{"a.http": stripped, "b.http": stripped}, filter: true,
 		},
 		"SamePort": {
-			reason: "Another listener of the Gateway at the port of its identity listener should remove headers.",
-			in:     sharedListener(8080, [2]string{"a", "tailnet"}, [2]string{"a", "http"}),
-			want:   map[string][]string{"a.tailnet": kept, "a.http": stripped}, filter: true,
+			reason:    "Another listener of the Gateway at the port of its identity listener should remove headers.",
+			resources: sharedListener(8080, [2]string{"a", "tailnet"}, [2]string{"a", "http"}),
+			want:      map[string][]string{"a.tailnet": intact, "a.http": stripped}, filter: true,
 		},
 		"Alone": {
-			reason: "A listener without an identity listener should remove the headers before it matches routes.",
-			in:     sharedListener(8081, [2]string{"a", "http"}, [2]string{"a", "other"}),
-			want:   map[string][]string{"a.http": kept, "a.other": kept}, early: true,
+			reason:    "A listener without an identity listener should remove the headers before it matches routes.",
+			resources: sharedListener(8081, [2]string{"a", "http"}, [2]string{"a", "other"}),
+			want:      map[string][]string{"a.http": intact, "a.other": intact}, early: true,
 		},
 		"Identity": {
-			reason: "An identity listener alone should not change.",
-			in:     sharedListener(8080, [2]string{"a", "tailnet"}),
-			want:   map[string][]string{"a.tailnet": kept},
+			reason:    "An identity listener alone should not change.",
+			resources: sharedListener(8080, [2]string{"a", "tailnet"}),
+			want:      map[string][]string{"a.tailnet": intact},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			out, _ := Translate(ir.NewSnapshot(ir.Contents{IdentityListeners: identified}), testSource, tc.in)
+			out, _ := Translate(ir.NewSnapshot(ir.Contents{IdentityListeners: identified}), testSource, tc.resources)
 			got := map[string][]string{}
 			for _, v := range out.Routes[0].GetVirtualHosts() {
 				for _, r := range v.GetRoutes() {
 					got[v.GetDomains()[0]] = append(got[v.GetDomains()[0]], r.GetName())
-					if r.GetName() == "none" && len(r.GetMatch().GetHeaders()) > 0 != (len(tc.want[v.GetDomains()[0]]) == len(kept)) {
+					if r.GetName() == "none" && len(r.GetMatch().GetHeaders()) > 0 != (len(tc.want[v.GetDomains()[0]]) == len(intact)) {
 						t.Errorf("%s\n%s: the route without the header has the match %v", tc.reason, v.GetDomains()[0], r.GetMatch())
 					}
 				}
@@ -121,8 +121,8 @@ func TestStripIdentityHeadersOfSome(t *testing.T) {
 			if err := out.Listeners[0].GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(m); err != nil {
 				t.Fatal(err)
 			}
-			if has := len(m.GetHttpFilters()) > 0 && m.GetHttpFilters()[0].GetName() == xds.IdentityMutation; has != tc.filter {
-				t.Errorf("%s\nthe listener has the filter: %t", tc.reason, has)
+			if filter := len(m.GetHttpFilters()) > 0 && m.GetHttpFilters()[0].GetName() == xds.IdentityMutation; filter != tc.filter {
+				t.Errorf("%s\nthe listener has the filter: %t", tc.reason, filter)
 			}
 			if early := isIdentityMutation(m.GetEarlyHeaderMutationExtensions()[0]); early != tc.early {
 				t.Errorf("%s\nthe listener removes all headers: %t", tc.reason, early)
@@ -130,9 +130,9 @@ func TestStripIdentityHeadersOfSome(t *testing.T) {
 			if err := out.Routes[0].ValidateAll(); err != nil {
 				t.Errorf("%s\nEnvoy would refuse it: %v", tc.reason, err)
 			}
-			before := marshal(t, out)
-			again, _ := Translate(ir.NewSnapshot(ir.Contents{IdentityListeners: identified}), testSource, out)
-			if diff := cmp.Diff(before, marshal(t, again)); diff != "" {
+			first := marshal(t, out)
+			second, _ := Translate(ir.NewSnapshot(ir.Contents{IdentityListeners: identified}), testSource, out)
+			if diff := cmp.Diff(first, marshal(t, second)); diff != "" {
 				t.Errorf("%s\na second run should change nothing: -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -205,9 +205,9 @@ func clone(r Resources) Resources {
 	return Resources{Clusters: cloneAll(r.Clusters), Listeners: cloneAll(r.Listeners), Routes: cloneAll(r.Routes), Secrets: cloneAll(r.Secrets)}
 }
 
-func cloneAll[T proto.Message](in []T) []T {
-	out := make([]T, 0, len(in))
-	for _, m := range in {
+func cloneAll[T proto.Message](messages []T) []T {
+	out := make([]T, 0, len(messages))
+	for _, m := range messages {
 		out = append(out, proto.CloneOf(m))
 	}
 	return out
@@ -222,10 +222,10 @@ func marshal(t testing.TB, r Resources) []string {
 	return append(out, marshalAll(t, r.Secrets)...)
 }
 
-func marshalAll[T proto.Message](t testing.TB, in []T) []string {
+func marshalAll[T proto.Message](t testing.TB, messages []T) []string {
 	t.Helper()
-	out := make([]string, 0, len(in))
-	for _, m := range in {
+	out := make([]string, 0, len(messages))
+	for _, m := range messages {
 		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		if err != nil {
 			t.Fatal(err)

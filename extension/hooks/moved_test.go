@@ -55,7 +55,7 @@ func sendsOf(clusters ...string) []string {
 // or several rules of a route name one target.
 func movedCases() map[string]translateCase {
 	web, db := at("/web", rule(ours(0, "web", 1))), at("/db", rule(ours(0, "db", 1)))
-	of := func(rules ...ir.Rule) ir.Contents {
+	contents := func(rules ...ir.Rule) ir.Contents {
 		return ir.Contents{Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", rules...)}, Targets: targets("web", "db")}
 	}
 	pinned := func(name string, c ir.Contents) ir.Contents {
@@ -66,25 +66,25 @@ func movedCases() map[string]translateCase {
 	return map[string]translateCase{
 		"Inserted": {
 			reason:   "A rule that the snapshot lacks should stay as it is, and the matches should identify the rules after it.",
-			contents: of(web, db), in: message(nil, "/new", "/web", "/db"),
+			contents: contents(web, db), resources: message(nil, "/new", "/web", "/db"),
 			want: view{
 				Clusters: []string{rule0, dbHTTP + " < " + dbHTTP, webHTTP + " < " + webHTTP},
 				Sends:    sendsOf(rule0, webHTTP, dbHTTP),
 			},
-			left: map[Reason]int{Stale: 1},
+			skipped: map[Reason]int{Stale: 1},
 		},
 		"InsertedOwn": {
 			reason:   "Clusters that are not shared should keep their names.",
-			contents: pinned("", of(web, db)), in: message(nil, "/new", "/web", "/db"),
+			contents: pinned("", contents(web, db)), resources: message(nil, "/new", "/web", "/db"),
 			want: view{
 				Clusters: []string{rule0, dbOwn + " < " + dbHTTP, webOwn + " < " + webHTTP},
 				Sends:    sendsOf(rule0, webOwn, dbOwn),
 			},
-			left: map[Reason]int{Stale: 1},
+			skipped: map[Reason]int{Stale: 1},
 		},
 		"TakenAway": {
 			reason:   "The same should hold for a rule that only the snapshot still has.",
-			contents: pinned("", of(at("/old", rule(ours(0, "web", 1))), web, db)), in: message(nil, "/web", "/db"),
+			contents: pinned("", contents(at("/old", rule(ours(0, "web", 1))), web, db)), resources: message(nil, "/web", "/db"),
 			want: view{
 				Clusters: []string{dbOwn + " < " + dbHTTP, webOwn + " < " + webHTTP},
 				Sends:    sendsOf(webOwn, dbOwn),
@@ -92,18 +92,18 @@ func movedCases() map[string]translateCase {
 		},
 		"MovedToService": {
 			reason:   "A rule of a Service at that index should not change.",
-			contents: of(web, at("/plain", rule(svc(0, 1)))), in: message(nil, "/plain", "/web"),
+			contents: contents(web, at("/plain", rule(svc(0, 1)))), resources: message(nil, "/plain", "/web"),
 			want: view{Clusters: []string{rule0, webHTTP + " < " + webHTTP}, Sends: sendsOf(rule0, webHTTP)},
 		},
 		"OwnTogether": {
 			reason:   "Rules of one route with the same settings should share a cluster for a target.",
-			contents: pinned("", of(web, at("/too", rule(ours(0, "web", 1))))), in: message(nil, "/web", "/too"),
+			contents: pinned("", contents(web, at("/too", rule(ours(0, "web", 1))))), resources: message(nil, "/web", "/too"),
 			want: view{Clusters: []string{webOwn + " < " + webHTTP}, Sends: sendsOf(webOwn, webOwn)},
 		},
 		"OwnApart": {
-			reason:   "Rules with different settings should have separate clusters.",
-			contents: pinned("", of(web, at("/too", rule(ours(0, "web", 1))), at("/three", rule(ours(0, "web", 1))))),
-			in:       message(map[int]func(*clusterv3.Cluster){1: slowConnect}, "/web", "/too", "/three"),
+			reason:    "Rules with different settings should have separate clusters.",
+			contents:  pinned("", contents(web, at("/too", rule(ours(0, "web", 1))), at("/three", rule(ours(0, "web", 1))))),
+			resources: message(map[int]func(*clusterv3.Cluster){1: slowConnect}, "/web", "/too", "/three"),
 			want: view{
 				Clusters: []string{webOwn + " < " + webHTTP, webOwn + "/1 < " + webHTTP},
 				Sends:    sendsOf(webOwn, webOwn+"/1", webOwn),
@@ -111,7 +111,7 @@ func movedCases() map[string]translateCase {
 		},
 		"OwnOfRule": {
 			reason:   "A policy for one rule should change the cluster of that rule only.",
-			contents: pinned("slow", of(called("slow", web), at("/too", owned(rule(ours(0, "web", 1)))))), in: message(nil, "/web", "/too"),
+			contents: pinned("slow", contents(called("slow", web), at("/too", owned(rule(ours(0, "web", 1)))))), resources: message(nil, "/web", "/too"),
 			want: view{
 				Clusters: []string{webOwn + " < " + webHTTP, webOwn + "/rule/slow < " + webHTTP},
 				Sends:    sendsOf(webOwn+"/rule/slow", webOwn),
@@ -119,10 +119,10 @@ func movedCases() map[string]translateCase {
 		},
 		"SwappedTwice": {
 			reason: "Two rules with one cluster each may have the same backends with different weights.",
-			contents: of(
+			contents: contents(
 				at("/web", owned(rule(ours(0, "web", 9), ours(1, "db", 1)))), at("/too", owned(rule(ours(0, "web", 1), ours(1, "db", 9)))),
 			),
-			in: message(nil, "/web", "/too"),
+			resources: message(nil, "/web", "/too"),
 			want: view{
 				Clusters: []string{ruleOwn + " < " + ruleOwn, ruleOwn + "/1 < " + ruleOwn + "/1"},
 				Sends:    sendsOf(ruleOwn, ruleOwn+"/1"),
@@ -147,19 +147,19 @@ func TestMovedRulesKeepClusters(t *testing.T) {
 		"/mixed":  at("/mixed", rule(svc(0, 1), ours(1, "db", 1))),
 		"/sticky": at("/sticky", owned(rule(ours(0, "db", 1), ours(1, "web", 1)))),
 	}
-	before := []string{"/web", "/too", "/split", "/mixed", "/sticky"}
-	added := map[string]ir.Rule{
+	existing := []string{"/web", "/too", "/split", "/mixed", "/sticky"}
+	all := map[string]ir.Rule{
 		"/new":  at("/new", rule(ours(0, "new", 1))),
 		"/also": at("/also", rule(ours(0, "web", 1))),
 		"/both": at("/both", rule(ours(0, "new", 1), ours(1, "web", 1))),
 	}
 	for path, r := range rules {
-		added[path] = r
+		all[path] = r
 	}
 	run := func(paths []string) (map[string]string, map[string]string) {
 		var rs []ir.Rule
 		for _, p := range paths {
-			rs = append(rs, added[p])
+			rs = append(rs, all[p])
 		}
 		out, _ := Translate(ir.NewSnapshot(contents(rs...)), testSource, message(nil, paths...))
 		sends, clusters := map[string]string{}, map[string]string{}
@@ -171,21 +171,21 @@ func TestMovedRulesKeepClusters(t *testing.T) {
 		}
 		return sends, clusters
 	}
-	was, had := run(before)
+	previousSends, previousClusters := run(existing)
 	for _, n := range []string{"/new", "/also", "/both"} {
-		for i := range len(before) + 1 {
-			now, have := run(slices.Insert(slices.Clone(before), i, n))
-			for _, p := range before {
+		for i := range len(existing) + 1 {
+			updatedSends, updatedClusters := run(slices.Insert(slices.Clone(existing), i, n))
+			for _, p := range existing {
 				if p == "/mixed" {
 					// Envoy Gateway names the clusters of Services.
 					continue
 				}
-				if diff := cmp.Diff(was[p], now[p]); diff != "" {
+				if diff := cmp.Diff(previousSends[p], updatedSends[p]); diff != "" {
 					t.Errorf("%s inserted at %d: rule %s: -want, +got:\n%s", n, i, p, diff)
 				}
 			}
-			for name, b := range had {
-				if _, _, plain := parseRule(name); !plain && have[name] != b {
+			for name, b := range previousClusters {
+				if _, _, plain := parseRule(name); !plain && updatedClusters[name] != b {
 					t.Errorf("%s inserted at %d: cluster %s changes", n, i, name)
 				}
 			}

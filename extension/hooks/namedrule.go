@@ -23,16 +23,16 @@ type ruleName struct {
 // namedRoute returns the first route that Envoy Gateway made of a rule at the listener, or nil. The
 // listener has the filters that this route needs; routes that the extension made for policies are
 // not considered, nor is a route that Envoy would refuse.
-func (e *policyApplier) namedRoute(gateway types.NamespacedName, listener string, of *ir.NamedRule) *routev3.Route {
-	if of == nil {
+func (e *policyApplier) namedRoute(gateway types.NamespacedName, listener string, rule *ir.NamedRule) *routev3.Route {
+	if rule == nil {
 		return nil
 	}
 	if e.rules == nil {
 		e.rules = rulesOf(e.config)
 	}
 	n := ruleName{
-		gateway: gateway, listener: listener, section: of.Section,
-		route: ir.RouteKey{Kind: of.Route, NamespacedName: of.NamespacedName},
+		gateway: gateway, listener: listener, section: rule.Section,
+		route: ir.RouteKey{Kind: rule.Route, NamespacedName: rule.NamespacedName},
 	}
 	r, ok := e.rules[n]
 	if ok && !e.checked[r] && r.ValidateAll() != nil {

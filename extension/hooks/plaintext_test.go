@@ -51,19 +51,19 @@ func backendsOf() map[string][]ir.BackendRef {
 // settings.
 func TestNeverPlaintext(t *testing.T) {
 	choices := map[string]struct {
-		own, hash, pin, each bool
-	}{"Any": {}, "Session": {own: true}, "Hash": {hash: true}, "Policy": {pin: true}, "Each": {each: true}, "SessionEach": {own: true, each: true}, "HashPolicy": {hash: true, pin: true}}
+		own, hash, pin, perBackend bool
+	}{"Any": {}, "Session": {own: true}, "Hash": {hash: true}, "Policy": {pin: true}, "Each": {perBackend: true}, "SessionEach": {own: true, perBackend: true}, "HashPolicy": {hash: true, pin: true}}
 	n := 0
 	for _, kind := range []ir.RouteKind{ir.KindHTTPRoute, ir.KindGRPCRoute, ir.KindTCPRoute, ir.KindTLSRoute} {
-		for speaks, of := range backendProtocols() {
-			for with, refs := range backendsOf() {
-				for choice, how := range choices {
+		for speaks, protocols := range backendProtocols() {
+			for backends, refs := range backendsOf() {
+				for choice, flags := range choices {
 					for _, proxy := range []bool{false, true} {
 						for _, siblingTLS := range []bool{false, true} {
 							n++
-							p := plaintextCase{kind: kind, web: of[0], db: of[1], refs: refs, own: how.own, hash: how.hash, pin: how.pin, each: how.each, proxy: proxy, siblingTLS: siblingTLS}
+							p := plaintextCase{kind: kind, web: protocols[0], db: protocols[1], refs: refs, own: flags.own, hash: flags.hash, pin: flags.pin, perBackend: flags.perBackend, proxy: proxy, siblingTLS: siblingTLS}
 							for _, problem := range p.problems(t) {
-								t.Errorf("%s, %s, %s, %s, PROXY protocol: %t, siblings with TLS: %t: %s", kind, speaks, with, choice, proxy, siblingTLS, problem)
+								t.Errorf("%s, %s, %s, %s, PROXY protocol: %t, siblings with TLS: %t: %s", kind, speaks, backends, choice, proxy, siblingTLS, problem)
 							}
 						}
 					}
@@ -75,11 +75,11 @@ func TestNeverPlaintext(t *testing.T) {
 }
 
 type plaintextCase struct {
-	kind                 ir.RouteKind
-	web, db              backendProtocol
-	refs                 []ir.BackendRef
-	own, hash, pin, each bool
-	proxy, siblingTLS    bool
+	kind                       ir.RouteKind
+	web, db                    backendProtocol
+	refs                       []ir.BackendRef
+	own, hash, pin, perBackend bool
+	proxy, siblingTLS          bool
 }
 
 // problems returns the mistakes in the result of the case.
@@ -92,34 +92,34 @@ func (p plaintextCase) problems(t *testing.T) []string {
 	r := rule(p.refs...)
 	r.Exclusive = p.own
 	contents := ir.Contents{Routes: []*ir.Route{route(p.kind, "app", r)}, Targets: targets("web", "db")}
-	for _, of := range contents.Targets {
+	for _, target := range contents.Targets {
 		s := p.web
-		if of.Key.Name == "db" {
+		if target.Key.Name == "db" {
 			s = p.db
 		}
-		of.Shape.TLS, of.Shape.RemoteTLS = s.tls, s.remote
-		of.Transport = of.Shape.Transport()
+		target.Shape.TLS, target.Shape.RemoteTLS = s.tls, s.remote
+		target.Transport = target.Shape.Transport()
 	}
 	if p.pin {
 		contents.Pinned = map[ir.RouteKey][]string{k.route: {""}}
 	}
-	in := p.message(k)
-	before := map[string]*clusterv3.Cluster{}
-	for _, c := range in.Clusters {
-		before[c.GetName()] = proto.CloneOf(c)
+	resources := p.message(k)
+	originals := map[string]*clusterv3.Cluster{}
+	for _, c := range resources.Clusters {
+		originals[c.GetName()] = proto.CloneOf(c)
 	}
-	out, _ := Translate(ir.NewSnapshot(contents), testSource, in)
+	out, _ := Translate(ir.NewSnapshot(contents), testSource, resources)
 	var problems []string
 	if err := validate(out); err != nil {
 		problems = append(problems, err.Error())
 	}
-	sent := p.sent(t, out)
+	destinations := p.sent(t, out)
 	for _, c := range out.Clusters {
-		if sent[c.GetName()] {
-			problems = append(problems, p.problemsOf(t, contents, c, before)...)
+		if destinations[c.GetName()] {
+			problems = append(problems, p.problemsOf(t, contents, c, originals)...)
 		}
 	}
-	for name := range sent {
+	for name := range destinations {
 		if name != invalidCluster && !slices.ContainsFunc(out.Clusters, func(c *clusterv3.Cluster) bool { return c.GetName() == name }) {
 			problems = append(problems, "cluster "+name+" is missing")
 		}
@@ -140,15 +140,15 @@ func (p plaintextCase) message(k ruleKey) Resources {
 		fns = append(fns, maglev)
 	}
 	action, clusters := to(k.cluster()), []*clusterv3.Cluster{egCluster(k.cluster(), fns...)}
-	if p.each && len(p.refs) > 1 && k.http() {
+	if p.perBackend && len(p.refs) > 1 && k.http() {
 		// Each backend has a cluster, as with filters on backends.
 		clusters = nil
-		var sent []string
+		var destinations []string
 		for _, b := range p.refs {
 			clusters = append(clusters, egCluster(k.backend(b.Index), fns...))
-			sent = append(sent, k.backend(b.Index)+"=1")
+			destinations = append(destinations, k.backend(b.Index)+"=1")
 		}
-		action = to(sent...)
+		action = to(destinations...)
 	}
 	if p.hash {
 		action = hashed(action)
@@ -165,8 +165,8 @@ func (p plaintextCase) sent(t *testing.T, r Resources) map[string]bool {
 	out := referenced(r)
 	for _, l := range r.Listeners {
 		for _, f := range viewOf(t, Resources{Listeners: []*listenerv3.Listener{l}}).Sends {
-			_, to, _ := strings.Cut(f, " > ")
-			for _, c := range strings.Fields(to) {
+			_, clusters, _ := strings.Cut(f, " > ")
+			for _, c := range strings.Fields(clusters) {
 				name, _, _ := strings.Cut(c, "=")
 				out[name] = true
 			}
@@ -177,10 +177,10 @@ func (p plaintextCase) sent(t *testing.T, r Resources) map[string]bool {
 }
 
 // problemsOf returns the mistakes of a cluster in its endpoints and in their protocol.
-func (p plaintextCase) problemsOf(t *testing.T, contents ir.Contents, c *clusterv3.Cluster, before map[string]*clusterv3.Cluster) []string {
+func (p plaintextCase) problemsOf(t *testing.T, contents ir.Contents, c *clusterv3.Cluster, originals map[string]*clusterv3.Cluster) []string {
 	t.Helper()
 	name, list := c.GetName(), c.GetEdsClusterConfig().GetServiceName()
-	was := before[name]
+	original := originals[name]
 	var problems []string
 	outer, tls := socketOf(t, c.GetTransportSocket())
 	if outer != p.proxy {
@@ -188,7 +188,7 @@ func (p plaintextCase) problemsOf(t *testing.T, contents ir.Contents, c *cluster
 	}
 	if !strings.HasPrefix(list, ir.OursPrefix) {
 		// Envoy Gateway's own list, of the siblings.
-		if was == nil || !proto.Equal(was.GetTransportSocket(), c.GetTransportSocket()) || !slices.EqualFunc(was.GetTransportSocketMatches(), c.GetTransportSocketMatches(), func(a, b *clusterv3.Cluster_TransportSocketMatch) bool { return proto.Equal(a, b) }) {
+		if original == nil || !proto.Equal(original.GetTransportSocket(), c.GetTransportSocket()) || !slices.EqualFunc(original.GetTransportSocketMatches(), c.GetTransportSocketMatches(), func(a, b *clusterv3.Cluster_TransportSocketMatch) bool { return proto.Equal(a, b) }) {
 			problems = append(problems, name+": siblings have another protocol")
 		}
 		return problems
@@ -197,25 +197,25 @@ func (p plaintextCase) problemsOf(t *testing.T, contents ir.Contents, c *cluster
 	if !ok {
 		return append(problems, name+": list "+list+" has no tuning that can be read")
 	}
-	for _, of := range p.members(list, contents) {
-		if of == nil && tuning.Transport != "" || of != nil && tuning.Transport != of.Transport {
+	for _, target := range p.members(list, contents) {
+		if target == nil && tuning.Transport != "" || target != nil && tuning.Transport != target.Transport {
 			problems = append(problems, name+": its list waits for another transport")
 		}
-		if of == nil {
+		if target == nil {
 			if p.siblingTLS || tls != "" {
 				problems = append(problems, name+": a Service has another protocol")
 			}
 			continue
 		}
-		want, remote := of.Shape.TLS, of.Shape.RemoteTLS
+		want, remote := target.Shape.TLS, target.Shape.RemoteTLS
 		switch {
 		case want == nil && tls != "" || want != nil && tls != want.ServerName:
-			problems = append(problems, name+": "+of.Key.Name+" has protocol "+tls)
+			problems = append(problems, name+": "+target.Key.Name+" has protocol "+tls)
 		case remote == nil && len(c.GetTransportSocketMatches()) > 0:
-			problems = append(problems, name+": other clusters have another protocol for "+of.Key.Name)
+			problems = append(problems, name+": other clusters have another protocol for "+target.Key.Name)
 		case remote == nil:
 		case len(c.GetTransportSocketMatches()) != 1:
-			problems = append(problems, name+": other clusters have no TLS for "+of.Key.Name)
+			problems = append(problems, name+": other clusters have no TLS for "+target.Key.Name)
 		default:
 			if _, as := socketOf(t, c.GetTransportSocketMatches()[0].GetTransportSocket()); as != remote.ServerName {
 				problems = append(problems, name+": other clusters have protocol "+as)

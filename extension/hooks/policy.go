@@ -102,13 +102,13 @@ func (e *policyApplier) virtualHost(v *routev3.VirtualHost) {
 			}
 			continue
 		}
-		before := e.policyRoutes(gateway, listener, r, earlier)
+		routes := e.policyRoutes(gateway, listener, r, earlier)
 		earlier = nil
-		if len(before) > 0 && out == nil {
+		if len(routes) > 0 && out == nil {
 			out = slices.Clone(v.GetRoutes()[:i])
 		}
 		if out != nil {
-			out = append(append(out, before...), r)
+			out = append(append(out, routes...), r)
 		}
 	}
 	if out != nil {
@@ -142,20 +142,20 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	}
 	for _, rule := range rules {
 		as := e.namedRoute(gateway, listener, rule.Named)
-		for _, in := range e.insertionsOf(k.route.Kind, rule, settings) {
-			made, n := e.insert(in, r, as)
-			if made == nil {
+		for _, ins := range e.insertionsOf(k.route.Kind, rule, settings) {
+			result, n := e.insert(ins, r, as)
+			if result == nil {
 				continue
 			}
 			if n == 0 {
-				n = base.with(in.Insertion) + len(made.GetName())
+				n = base.with(ins.Insertion) + len(result.GetName())
 			}
 			if size += n; !e.inserted.admits(k.route.Namespace, size) {
 				e.summary.Refused++
 				return []*routev3.Route{refuse(r)}
 			}
-			out = append(out, made)
-			e.clientConfigs[config] = e.clientConfigs[config] || in.clients
+			out = append(out, result)
+			e.clientConfigs[config] = e.clientConfigs[config] || ins.clients
 			e.rateLimited[config] = e.rateLimited[config] || rule.RateLimit != nil
 		}
 		if len(rule.Matches) == 0 {
@@ -171,23 +171,23 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 // insert returns the route that an insertion makes of a route, and its size unless that is the one of
 // the route with the insertion. Nil if Envoy would refuse it: the index omits rules that Envoy
 // refuses, so it would be because of Envoy Gateway's part.
-func (e *policyApplier) insert(in insertion, r, as *routev3.Route) (*routev3.Route, int) {
-	made, err := in.Route(r, as)
-	if in.rule.Named != nil && err != nil {
+func (e *policyApplier) insert(ins insertion, r, as *routev3.Route) (*routev3.Route, int) {
+	result, err := ins.Route(r, as)
+	if ins.rule.Named != nil && err != nil {
 		// No other route handles such requests.
-		made, err = in.Route(r, nil)
+		result, err = ins.Route(r, nil)
 	}
-	if err != nil || made == nil {
+	if err != nil || result == nil {
 		return nil, 0
 	}
-	made.Name = in.prefix + r.GetName()
-	if in.rule.Certificate != nil {
-		e.presentCertificate(made, in.rule.Certificate)
+	result.Name = ins.prefix + r.GetName()
+	if ins.rule.Certificate != nil {
+		e.presentCertificate(result, ins.rule.Certificate)
 	}
-	if in.rule.Certificate != nil || in.rule.Named != nil {
-		return made, proto.Size(made)
+	if ins.rule.Certificate != nil || ins.rule.Named != nil {
+		return result, proto.Size(result)
 	}
-	return made, 0
+	return result, 0
 }
 
 // weightedClusters returns the clusters of a rule's backends with the settings, and registers the
@@ -252,8 +252,8 @@ func (e *policyApplier) policyCluster(k ir.TargetKey, settings *policySettings) 
 }
 
 // list returns the clusters, followed by those of policies, sorted by name.
-func (e *policyApplier) list(in []*clusterv3.Cluster) []*clusterv3.Cluster {
-	out := slices.DeleteFunc(slices.Clone(in), func(c *clusterv3.Cluster) bool { return strings.HasPrefix(c.GetName(), policyPrefix) })
+func (e *policyApplier) list(clusters []*clusterv3.Cluster) []*clusterv3.Cluster {
+	out := slices.DeleteFunc(slices.Clone(clusters), func(c *clusterv3.Cluster) bool { return strings.HasPrefix(c.GetName(), policyPrefix) })
 	first := len(out)
 	for _, c := range e.clusters {
 		out = append(out, c)
@@ -306,9 +306,9 @@ func limitRates(f *listenerv3.Filter, m *hcmv3.HttpConnectionManager) {
 		return
 	}
 	m.HttpFilters = slices.Insert(m.HttpFilters, last, limit)
-	was := f.GetTypedConfig().GetValue()
+	previous := f.GetTypedConfig().GetValue()
 	if repack(f.GetTypedConfig(), m) != nil {
-		f.GetTypedConfig().Value = was
+		f.GetTypedConfig().Value = previous
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 )
 
 // policy returns a policy of the namespace, attached to targets.
-func policy(name string, of []ir.PolicyTarget, rules ...*ir.PolicyRule) *ir.RoutePolicy {
+func policy(name string, targets []ir.PolicyTarget, rules ...*ir.PolicyRule) *ir.RoutePolicy {
 	p := &ir.RoutePolicy{Name: nn("default", name)}
-	for _, t := range of {
+	for _, t := range targets {
 		p.Targets = append(p.Targets, ir.Attachment{PolicyTarget: t, Found: true})
 	}
 	for i, r := range rules {
@@ -60,13 +60,13 @@ func from(addresses ...string) ir.PolicyMatch {
 
 // ofResource returns metadata that names a Kubernetes resource.
 func ofResource(kind, name, section string) *corev3.Metadata {
-	of, err := structpb.NewStruct(map[string]any{"resources": []any{map[string]any{
+	metadata, err := structpb.NewStruct(map[string]any{"resources": []any{map[string]any{
 		"kind": kind, "namespace": "default", "name": name, "sectionName": section,
 	}}})
 	if err != nil {
 		panic(err)
 	}
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy-gateway": of}}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy-gateway": metadata}}
 }
 
 // policed returns resources as Envoy Gateway makes them, of one route and its listener.
@@ -103,35 +103,35 @@ type policyCase struct {
 
 func policyCases() map[string]policyCase {
 	const at, plain = "tailscale/policy/default/p/", match0 + ": " + rule0
-	of := func(ps ...*ir.RoutePolicy) ir.Contents {
+	contents := func(ps ...*ir.RoutePolicy) ir.Contents {
 		return ir.Contents{Policies: ps, Targets: targets("web")}
 	}
 	later := time.Unix(1, 0)
 	return map[string]policyCase{
 		"Deny": {
 			reason:        "Requests that the rule matches should be denied before the route handles them. Matches of several paths should need one route.",
-			contents:      of(policy("p", toRoute(""), denies("a", under("/admin"), under("/root"), from("100.64.0.0/10")))),
+			contents:      contents(policy("p", toRoute(""), denies("a", under("/admin"), under("/root"), from("100.64.0.0/10")))),
 			want:          []string{at + "a/0/" + match0 + ": 403", at + "a/2/" + match0 + ": 403", plain},
 			recordsClient: true,
 		},
 		"OtherRoute": {
 			reason:   "A policy of another route should change nothing.",
-			contents: of(policy("p", []ir.PolicyTarget{{Route: ir.KindHTTPRoute, NamespacedName: nn("default", "other")}}, denies("a"))),
+			contents: contents(policy("p", []ir.PolicyTarget{{Route: ir.KindHTTPRoute, NamespacedName: nn("default", "other")}}, denies("a"))),
 			want:     []string{plain},
 		},
 		"OtherKind": {
 			reason:   "A GRPCRoute of that name is another route.",
-			contents: of(policy("p", []ir.PolicyTarget{{Route: ir.KindGRPCRoute, NamespacedName: nn("default", "app")}}, denies("a"))),
+			contents: contents(policy("p", []ir.PolicyTarget{{Route: ir.KindGRPCRoute, NamespacedName: nn("default", "app")}}, denies("a"))),
 			want:     []string{plain},
 		},
-		"Gateway":         {reason: "A Gateway's policy should apply to its routes.", contents: of(policy("p", toGateway(""), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
-		"Listener":        {reason: "A listener's policy should apply to its routes.", contents: of(policy("p", toGateway("http"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
-		"OtherListener":   {reason: "A policy of another listener should change nothing.", contents: of(policy("p", toGateway("https"), denies("a"))), want: []string{plain}},
-		"Rule":            {reason: "A policy for one rule should apply to that rule.", contents: of(policy("p", toRoute("first"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
-		"ConflictingRule": {reason: "A policy of another rule should change nothing.", contents: of(policy("p", toRoute("second"), denies("a"))), want: []string{plain}},
+		"Gateway":         {reason: "A Gateway's policy should apply to its routes.", contents: contents(policy("p", toGateway(""), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"Listener":        {reason: "A listener's policy should apply to its routes.", contents: contents(policy("p", toGateway("http"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"OtherListener":   {reason: "A policy of another listener should change nothing.", contents: contents(policy("p", toGateway("https"), denies("a"))), want: []string{plain}},
+		"Rule":            {reason: "A policy for one rule should apply to that rule.", contents: contents(policy("p", toRoute("first"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"ConflictingRule": {reason: "A policy of another rule should change nothing.", contents: contents(policy("p", toRoute("second"), denies("a"))), want: []string{plain}},
 		"Nearest": {
 			reason: "The more specific policy should come first, whatever its priority.",
-			contents: of(
+			contents: contents(
 				policy("gw", toGateway(""), &ir.PolicyRule{Name: "a", Priority: 1000, Deny: true, Matches: []ir.PolicyMatch{under("/1")}}),
 				policy("listener", toGateway("http"), denies("a", under("/2"))),
 				policy("rule", toRoute("first"), denies("a", under("/3"))),
@@ -144,7 +144,7 @@ func policyCases() map[string]policyCase {
 		},
 		"Order": {
 			reason: "Priority should precede age, age the name, and the name the position.",
-			contents: of(
+			contents: contents(
 				policy("b", toRoute(""), denies("b1", under("/1")), denies("b2", under("/2")), &ir.PolicyRule{Name: "b3", Priority: 1, Deny: true, Matches: []ir.PolicyMatch{under("/3")}}),
 				policy("a", toRoute(""), denies("a1", under("/4"))),
 				policy("0", toRoute(""), &ir.PolicyRule{Name: "late", Created: later, Deny: true, Matches: []ir.PolicyMatch{under("/5")}}),
@@ -157,49 +157,49 @@ func policyCases() map[string]policyCase {
 		},
 		"All": {
 			reason:   "A rule for all requests should be the last one.",
-			contents: of(policy("p", toRoute(""), denies("a"), denies("b", under("/x")))),
+			contents: contents(policy("p", toRoute(""), denies("a"), denies("b", under("/x")))),
 			want:     []string{at + "a/0/" + match0 + ": 403", plain},
 		},
 		"Problem": {
 			reason:   "An invalid rule should not reach Envoy, and the others should.",
-			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Problem: "broken", Deny: true}, denies("b", under("/x")))),
+			contents: contents(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Problem: "broken", Deny: true}, denies("b", under("/x")))),
 			want:     []string{at + "b/0/" + match0 + ": 403", plain},
 		},
 		"Redirect": {
 			reason:   "Clients should get a redirect.",
-			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Redirect: &ir.PolicyRedirect{Scheme: "https", StatusCode: 301}})),
+			contents: contents(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Redirect: &ir.PolicyRedirect{Scheme: "https", StatusCode: 301}})),
 			want:     []string{at + "a/0/" + match0 + ": redirect", plain},
 		},
 		"Route": {
 			reason:   "Requests should go to the policy's backend, through a cluster of policies.",
-			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Backends: []ir.BackendRef{ours(0, "web", 1)}})),
+			contents: contents(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Backends: []ir.BackendRef{ours(0, "web", 1)}})),
 			want:     []string{at + "a/0/" + match0 + ": tailscale/policy/services/default/web/80/http", plain},
 		},
 		"RouteToNothing": {
 			reason:   "Requests to a missing backend should get the status that Gateway API defines.",
-			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Backends: []ir.BackendRef{ours(0, "gone", 1)}})),
+			contents: contents(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Backends: []ir.BackendRef{ours(0, "gone", 1)}})),
 			want:     []string{at + "a/0/" + match0 + ": 500", plain},
 		},
 		"RouteToSome": {
 			reason:   "The share of requests for the missing backend should get that status.",
-			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Backends: []ir.BackendRef{ours(0, "web", 3), ours(1, "gone", 1)}})),
+			contents: contents(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Backends: []ir.BackendRef{ours(0, "web", 3), ours(1, "gone", 1)}})),
 			want:     []string{at + "a/0/" + match0 + ": tailscale/policy/services/default/web/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
 		},
 		"Clients": {
 			reason:        "A listener whose routes match on the client should record it.",
-			contents:      of(policy("p", toRoute(""), denies("a", from("100.64.0.0/10")))),
+			contents:      contents(policy("p", toRoute(""), denies("a", from("100.64.0.0/10")))),
 			want:          []string{at + "a/0/" + match0 + ": 403", plain},
 			recordsClient: true,
 		},
 		"RateLimit": {
 			reason:   "A listener whose routes limit rates should have the rate limit filter.",
-			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 3, Per: time.Second}})),
+			contents: contents(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 3, Period: time.Second}})),
 			want:     []string{at + "a/0/" + match0 + ": " + rule0, plain},
 			limits:   true,
 		},
 		"Nobody": {
 			reason:        "A match of no client should match no request.",
-			contents:      of(policy("p", toRoute(""), denies("a", ir.PolicyMatch{Clients: []netip.Prefix{}}))),
+			contents:      contents(policy("p", toRoute(""), denies("a", ir.PolicyMatch{Clients: []netip.Prefix{}}))),
 			want:          []string{at + "a/0/" + match0 + ": 403", plain},
 			recordsClient: true,
 		},
@@ -236,8 +236,8 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("\n%s\nTranslate(...): Envoy Gateway would refuse it: %v", tc.reason, err)
 			}
 			want := marshal(t, out)
-			again, _ := Translate(s, testSource, clone(out))
-			if diff := cmp.Diff(want, marshal(t, again)); diff != "" {
+			second, _ := Translate(s, testSource, clone(out))
+			if diff := cmp.Diff(want, marshal(t, second)); diff != "" {
 				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -247,19 +247,19 @@ func TestPolicies(t *testing.T) {
 // TestPolicyOfListener checks a ListenerSet with a listener of the same name as the Gateway's.
 func TestPolicyOfListener(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reason string
-		host   string
-		of     []ir.PolicyTarget
-		want   int
+		reason  string
+		host    string
+		targets []ir.PolicyTarget
+		want    int
 	}{
-		"OwnListener": {reason: "A listener's policy should apply to the Gateway's own listener.", host: "default/gw/http/www_example_com", of: toGateway("http"), want: 1},
-		"ListenerSet": {reason: "It should not apply to a listener of a ListenerSet.", host: "default/gw/team/more/http/www_example_com", of: toGateway("http")},
-		"Gateway":     {reason: "A policy for the whole Gateway should apply to it too.", host: "default/gw/team/more/http/www_example_com", of: toGateway(""), want: 1},
+		"OwnListener": {reason: "A listener's policy should apply to the Gateway's own listener.", host: "default/gw/http/www_example_com", targets: toGateway("http"), want: 1},
+		"ListenerSet": {reason: "It should not apply to a listener of a ListenerSet.", host: "default/gw/team/more/http/www_example_com", targets: toGateway("http")},
+		"Gateway":     {reason: "A policy for the whole Gateway should apply to it too.", host: "default/gw/team/more/http/www_example_com", targets: toGateway(""), want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := policed()
-			in.Routes[0].VirtualHosts[0].Name = tc.host
-			_, summary := Translate(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{policy("p", tc.of, denies("a"))}}), testSource, in)
+			resources := policed()
+			resources.Routes[0].VirtualHosts[0].Name = tc.host
+			_, summary := Translate(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{policy("p", tc.targets, denies("a"))}}), testSource, resources)
 			if summary.Enforced != tc.want {
 				t.Errorf("\n%s\nTranslate(...): want %d routes of policies, got %d", tc.reason, tc.want, summary.Enforced)
 			}

@@ -160,7 +160,7 @@ func ruleClusters(clusters map[string]*clusterv3.Cluster) map[ruleKey]*clusterv3
 		if err != nil || name != k.backend(i) {
 			continue
 		}
-		if was, ok := first[k]; !ok || i < was {
+		if lowest, ok := first[k]; !ok || i < lowest {
 			first[k], out[k] = i, c
 		}
 	}

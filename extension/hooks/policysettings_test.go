@@ -136,22 +136,22 @@ func sends() *ir.PolicyRule {
 }
 
 // translateTwice returns the result of a message, after checks that hold for all messages.
-func translateTwice(t *testing.T, c ir.Contents, in Resources) Resources {
+func translateTwice(t *testing.T, c ir.Contents, resources Resources) Resources {
 	t.Helper()
 	s := ir.NewSnapshot(c)
-	before := clone(in)
-	out, _ := Translate(s, testSource, in)
+	reversed := clone(resources)
+	out, _ := Translate(s, testSource, resources)
 	if err := validate(out); err != nil {
 		t.Errorf("Translate(...): Envoy Gateway would refuse it: %v", err)
 	}
 	want := marshal(t, out)
-	slices.Reverse(before.Clusters)
-	same, _ := Translate(s, testSource, before)
+	slices.Reverse(reversed.Clusters)
+	same, _ := Translate(s, testSource, reversed)
 	if diff := cmp.Diff(marshalAll(t, out.Routes), marshalAll(t, same.Routes)); diff != "" {
 		t.Errorf("Translate(...): the order of clusters changes routes: -want, +got:\n%s", diff)
 	}
-	again, _ := Translate(s, testSource, clone(out))
-	if diff := cmp.Diff(want, marshal(t, again)); diff != "" {
+	second, _ := Translate(s, testSource, clone(out))
+	if diff := cmp.Diff(want, marshal(t, second)); diff != "" {
 		t.Errorf("Translate(Translate(...)): -want, +got:\n%s", diff)
 	}
 	return out
@@ -193,9 +193,9 @@ func TestPolicySettings(t *testing.T) {
 					speakTLS(contents.Targets)
 					cluster = apiPresents
 				}
-				in := policed()
-				set(in.Clusters[0])
-				out := translateTwice(t, contents, in)
+				resources := policed()
+				set(resources.Clusters[0])
+				out := translateTwice(t, contents, resources)
 				own, got := clusterNamed(t, out, webHTTP), clusterNamed(t, out, cluster)
 				want := []string(nil)
 				if presented {
@@ -225,12 +225,12 @@ func TestPolicySettingsOfOthers(t *testing.T) {
 		for _, set := range []string{"None", "ConnectTimeout", "ProxyProtocol", "Outliers"} {
 			t.Run(name+"/"+set, func(t *testing.T) {
 				contents := ir.Contents{Targets: targets("api"), Policies: []*ir.RoutePolicy{policy("p", toRoute(""), sends())}}
-				plain, in := policed(), policed()
+				plain, resources := policed(), policed()
 				sets[set](plain.Clusters[0])
-				change(in.Clusters[0])
-				sets[set](in.Clusters[0])
+				change(resources.Clusters[0])
+				sets[set](resources.Clusters[0])
 				want := clusterNamed(t, translateTwice(t, contents, plain), apiPolicy)
-				got := clusterNamed(t, translateTwice(t, contents, in), apiPolicy)
+				got := clusterNamed(t, translateTwice(t, contents, resources), apiPolicy)
 				if diff := cmp.Diff(marshalAll(t, []*clusterv3.Cluster{want}), marshalAll(t, []*clusterv3.Cluster{got})); diff != "" {
 					t.Errorf("the cluster depends on the backends of the route: %v", differing(want, got))
 				}
@@ -242,10 +242,10 @@ func TestPolicySettingsOfOthers(t *testing.T) {
 // TestPolicySettingsHosts checks that Envoy checks a policy's backends by their own name if the
 // BackendTrafficPolicy has no host, and Envoy Gateway sets the route's.
 func TestPolicySettingsHosts(t *testing.T) {
-	in := policed()
-	checked(in.Clusters[0])
-	in.Clusters[0].HealthChecks[0].HealthChecker = &corev3.HealthCheck_HttpHealthCheck_{HttpHealthCheck: &corev3.HealthCheck_HttpHealthCheck{Path: "/live", Host: "www.example.com"}}
-	out := translateTwice(t, ir.Contents{Targets: targets("api"), Policies: []*ir.RoutePolicy{policy("p", toRoute(""), sends())}}, in)
+	resources := policed()
+	checked(resources.Clusters[0])
+	resources.Clusters[0].HealthChecks[0].HealthChecker = &corev3.HealthCheck_HttpHealthCheck_{HttpHealthCheck: &corev3.HealthCheck_HttpHealthCheck{Path: "/live", Host: "www.example.com"}}
+	out := translateTwice(t, ir.Contents{Targets: targets("api"), Policies: []*ir.RoutePolicy{policy("p", toRoute(""), sends())}}, resources)
 	var got []string
 	for _, h := range clusterNamed(t, out, policyPrefix+"services/default/api/80/http").GetHealthChecks() {
 		got = append(got, h.GetHttpHealthCheck().GetHost())
@@ -269,15 +269,15 @@ func TestPolicySettingsGRPCCheck(t *testing.T) {
 		"ClientProtocol": {reason: "A cluster that follows its clients may speak HTTP/2.", speaks: func(c ir.Contents) ir.Contents { return c }, client: true, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := policed()
-			backendChanges()["HTTP2"](in.Clusters[0])
+			resources := policed()
+			backendChanges()["HTTP2"](resources.Clusters[0])
 			if tc.client {
-				settingChanges()["ClientProtocol"](in.Clusters[0])
+				settingChanges()["ClientProtocol"](resources.Clusters[0])
 			}
-			checked(in.Clusters[0])
-			in.Clusters[0].HealthChecks[0].HealthChecker = &corev3.HealthCheck_GrpcHealthCheck_{GrpcHealthCheck: &corev3.HealthCheck_GrpcHealthCheck{}}
+			checked(resources.Clusters[0])
+			resources.Clusters[0].HealthChecks[0].HealthChecker = &corev3.HealthCheck_GrpcHealthCheck_{GrpcHealthCheck: &corev3.HealthCheck_GrpcHealthCheck{}}
 			contents := tc.speaks(ir.Contents{Targets: targets("api"), Policies: []*ir.RoutePolicy{policy("p", toRoute(""), sends())}})
-			c := clusterNamed(t, translateTwice(t, contents, in), policyPrefix+"services/default/api/80/http")
+			c := clusterNamed(t, translateTwice(t, contents, resources), policyPrefix+"services/default/api/80/http")
 			if got := len(c.GetHealthChecks()); got != tc.want {
 				t.Errorf("\n%s\nwant %d health checks, got %d", tc.reason, tc.want, got)
 			}
@@ -295,18 +295,18 @@ func TestPolicySettingsHTTP2(t *testing.T) {
 	seen := ir.HTTP2{
 		StreamWindow: 70000, Streams: 7, OnInvalidMessage: ir.EndStream, Interval: time.Second, Timeout: 2 * time.Second, Idle: 3 * time.Second, Jitter: 4, JitterSet: true,
 	}
-	known := contents()
-	known.Routes = []*ir.Route{route(ir.KindHTTPRoute, "app", ir.Rule{Name: "first", Backends: []ir.BackendRef{ours(0, "web", 1)}})}
-	known.Tunings = map[ir.RouteKey]map[string]ir.Tuning{routeKey(ir.KindHTTPRoute, "app"): {"first": {HTTP2: seen}}}
-	out := translateTwice(t, known, policed())
+	tunedContents := contents()
+	tunedContents.Routes = []*ir.Route{route(ir.KindHTTPRoute, "app", ir.Rule{Name: "first", Backends: []ir.BackendRef{ours(0, "web", 1)}})}
+	tunedContents.Tunings = map[ir.RouteKey]map[string]ir.Tuning{routeKey(ir.KindHTTPRoute, "app"): {"first": {HTTP2: seen}}}
+	out := translateTwice(t, tunedContents, policed())
 	own, want := clusterNamed(t, out, webHTTP), clusterNamed(t, out, api)
 	if diff := differing(own, want); len(diff) > 0 {
 		t.Errorf("the clusters of the route and of its policy differ in %v", diff)
 	}
 	// A Service that speaks HTTP/2 has the same options.
-	in := policed()
-	in.Clusters[0].TypedExtensionProtocolOptions = own.GetTypedExtensionProtocolOptions()
-	got := clusterNamed(t, translateTwice(t, contents(), in), api)
+	resources := policed()
+	resources.Clusters[0].TypedExtensionProtocolOptions = own.GetTypedExtensionProtocolOptions()
+	got := clusterNamed(t, translateTwice(t, contents(), resources), api)
 	if diff := cmp.Diff(marshalAll(t, []*clusterv3.Cluster{want}), marshalAll(t, []*clusterv3.Cluster{got})); diff != "" {
 		t.Errorf("the cluster of a policy lacks HTTP/2 settings: %v", differing(want, got))
 	}
@@ -322,13 +322,13 @@ func TestPolicySettingsShared(t *testing.T) {
 			for _, target := range c.Targets {
 				target.Key.Namespace = namespace
 			}
-			to := ours(0, "api", 1)
-			to.Namespace = namespace
-			rule := &ir.PolicyRule{Name: "a", Matches: []ir.PolicyMatch{under("/a")}, Backends: []ir.BackendRef{to}}
+			backend := ours(0, "api", 1)
+			backend.Namespace = namespace
+			rule := &ir.PolicyRule{Name: "a", Matches: []ir.PolicyMatch{under("/a")}, Backends: []ir.BackendRef{backend}}
 			c.Policies = []*ir.RoutePolicy{policy("p", toGateway(""), rule, denies("b", under("/b")))}
 			sets := settingChanges()
-			in := policed()
-			in.Clusters = nil
+			resources := policed()
+			resources.Clusters = nil
 			var routes []*routev3.Route
 			for i, target := range []struct {
 				set     string
@@ -341,7 +341,7 @@ func TestPolicySettingsShared(t *testing.T) {
 				if target.cluster == "merged" {
 					cluster = "service/default/plain/8080"
 				}
-				in.Clusters = append(in.Clusters, egCluster(cluster, sets[target.set]))
+				resources.Clusters = append(resources.Clusters, egCluster(cluster, sets[target.set]))
 				r := egRoute(k.cluster()+"/match/0/www_example_com", prefix("/"), &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_WeightedClusters{
 					WeightedClusters: &routev3.WeightedCluster{Clusters: []*routev3.WeightedCluster_ClusterWeight{{Name: cluster, Weight: wrapperspb.UInt32(1)}}},
 				}})
@@ -351,8 +351,8 @@ func TestPolicySettingsShared(t *testing.T) {
 			redirect := egRoute("httproute/default/old/rule/0/match/0/www_example_com", prefix("/old"), nil)
 			redirect.Action = &routev3.Route_Redirect{Redirect: &routev3.RedirectAction{HostRedirect: "www.example.com"}}
 			redirect.Metadata = ofResource("HTTPRoute", "old", "")
-			in.Routes[0].VirtualHosts[0].Routes = slices.Concat(routes, []*routev3.Route{redirect})
-			out := translateTwice(t, c, in)
+			resources.Routes[0].VirtualHosts[0].Routes = slices.Concat(routes, []*routev3.Route{redirect})
+			out := translateTwice(t, c, resources)
 			var got []string
 			names := map[string]string{}
 			for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {

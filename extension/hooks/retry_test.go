@@ -44,10 +44,10 @@ func TestRetries(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := Resources{Clusters: egClusters(rule0, rule0+"-mirror-2"), Routes: egRoutes(egRoute(match0, tc.match, tc.action))}
+			resources := Resources{Clusters: egClusters(rule0, rule0+"-mirror-2"), Routes: egRoutes(egRoute(match0, tc.match, tc.action))}
 			out, _ := Translate(ir.NewSnapshot(ir.Contents{
 				Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", tc.rule)}, Targets: targets("web"),
-			}), testSource, in)
+			}), testSource, resources)
 			p := out.Routes[0].GetVirtualHosts()[0].GetRoutes()[0].GetRoute().GetRetryPolicy()
 			if p.GetRetryOn() != tc.want || (p.GetRetryPriority() != nil) != tc.other {
 				t.Errorf("%s\nwant retries on %q, other priorities %t, got %v", tc.reason, tc.want, tc.other, p)
@@ -59,12 +59,12 @@ func TestRetries(t *testing.T) {
 // TestConnectAttempts checks that connections are retried at another endpoint too.
 func TestConnectAttempts(t *testing.T) {
 	const tcp = "tcproute/default/db/rule/-1"
-	in := Resources{
+	resources := Resources{
 		Clusters: egClusters(tcp), Listeners: []*listenerv3.Listener{egTCP("tcproute/default/db", tcp)},
 	}
 	out, _ := Translate(ir.NewSnapshot(ir.Contents{
 		Routes: []*ir.Route{route(ir.KindTCPRoute, "db", rule(ours(0, "web", 1)))}, Targets: targets("web"),
-	}), testSource, in)
+	}), testSource, resources)
 	p := &tcpproxyv3.TcpProxy{}
 	if err := out.Listeners[0].GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(p); err != nil {
 		t.Fatal(err)

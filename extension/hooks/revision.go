@@ -17,9 +17,9 @@ import (
 type Answer struct {
 	Gateway types.NamespacedName
 
-	// Asked is the revision in the Gateway's TailscaleRevision, and Given the snapshot's
-	// digest of the Gateway. They differ while this replica or Envoy Gateway lags.
-	Asked, Given string
+	// Revision is the revision in the Gateway's TailscaleRevision, and Digest the snapshot's digest
+	// of the Gateway. They differ while this replica or Envoy Gateway lags.
+	Revision, Digest string
 }
 
 // answers returns the answers to the TailscaleRevisions of a message, which has several if Gateways
@@ -33,7 +33,7 @@ func answers(s *ir.Snapshot, rs []*pb.ExtensionResource) []Answer {
 		}
 		for _, t := range o.Spec.TargetRefs {
 			n := types.NamespacedName{Namespace: o.Namespace, Name: string(t.Name)}
-			out = append(out, Answer{Gateway: n, Asked: o.Spec.Revision, Given: s.GatewayDigest(n)})
+			out = append(out, Answer{Gateway: n, Revision: o.Spec.Revision, Digest: s.GatewayDigest(n)})
 		}
 	}
 	return out

@@ -46,8 +46,8 @@ func TestAnswers(t *testing.T) {
 		want      []Answer
 	}{
 		"None":   {reason: "Without a TailscaleRevision there is no answer."},
-		"Merged": {reason: "Each merged Gateway should have an answer.", resources: []string{revision("gw", digest), revision("other", "0123456789abcdef")}, want: []Answer{{Gateway: gw, Asked: digest, Given: digest}, {Gateway: other, Asked: "0123456789abcdef"}}},
-		"Others": {reason: "Other kinds and invalid objects should be ignored.", resources: []string{`{"kind":"RoutePolicy","spec":{}}`, `[]`, ``, revision("gw", "x")}, want: []Answer{{Gateway: gw, Asked: "x", Given: digest}}},
+		"Merged": {reason: "Each merged Gateway should have an answer.", resources: []string{revision("gw", digest), revision("other", "0123456789abcdef")}, want: []Answer{{Gateway: gw, Revision: digest, Digest: digest}, {Gateway: other, Revision: "0123456789abcdef"}}},
+		"Others": {reason: "Other kinds and invalid objects should be ignored.", resources: []string{`{"kind":"RoutePolicy","spec":{}}`, `[]`, ``, revision("gw", "x")}, want: []Answer{{Gateway: gw, Revision: "x", Digest: digest}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -21,8 +21,8 @@ type weighted struct {
 	name   string
 	weight uint32
 
-	// kept is Envoy Gateway's own entry, with its filters.
-	kept *routev3.WeightedCluster_ClusterWeight
+	// original is Envoy Gateway's own entry, with its filters.
+	original *routev3.WeightedCluster_ClusterWeight
 
 	// changes to requests. Nil means none.
 	changes *ir.Changes
@@ -30,8 +30,8 @@ type weighted struct {
 
 // entry returns the entry for a route to several clusters.
 func (w weighted) entry() *routev3.WeightedCluster_ClusterWeight {
-	if w.kept != nil {
-		return w.kept
+	if w.original != nil {
+		return w.original
 	}
 	out := &routev3.WeightedCluster_ClusterWeight{Name: w.name, Weight: wrapperspb.UInt32(w.weight)}
 	if w.changes != nil {
@@ -97,7 +97,7 @@ func (d *decision) kept(w *routev3.WeightedCluster) []weighted {
 		if c.GetName() == invalidCluster || d.ours(c.GetName()) {
 			continue
 		}
-		out = append(out, weighted{name: c.GetName(), weight: c.GetWeight().GetValue(), kept: c})
+		out = append(out, weighted{name: c.GetName(), weight: c.GetWeight().GetValue(), original: c})
 	}
 	return out
 }
@@ -113,14 +113,14 @@ func invalidWeight(w *routev3.WeightedCluster) uint32 {
 }
 
 // clusters returns the clusters of the rule by weight: first the invalid one, as Envoy Gateway
-// does, then the kept ones, then the extension's by name. The weights are those of the route. The
+// does, then the siblings, then the extension's by name. The weights are those of the route. The
 // remaining weight fails only as far as Envoy Gateway or the snapshot have references that must
 // fail: a snapshot with other weights than the message must not fail requests.
-func (d *decision) clusters(kept []weighted, invalid uint32) []weighted {
+func (d *decision) clusters(siblings []weighted, invalid uint32) []weighted {
 	var ours []weighted
-	left := d.total
+	remaining := d.total
 	for _, p := range d.parts {
-		left -= min(left, uint64(p.ref.Weight))
+		remaining -= min(remaining, uint64(p.ref.Weight))
 		i := slices.IndexFunc(ours, func(w weighted) bool { return w.name == p.cluster && w.changes == nil && p.ref.Changes == nil })
 		if i >= 0 {
 			ours[i].weight = clamp(uint64(ours[i].weight) + uint64(p.ref.Weight))
@@ -129,15 +129,15 @@ func (d *decision) clusters(kept []weighted, invalid uint32) []weighted {
 		ours = append(ours, weighted{name: p.cluster, weight: p.ref.Weight, changes: p.ref.Changes})
 	}
 	slices.SortStableFunc(ours, func(a, b weighted) int { return cmp.Compare(a.name, b.name) })
-	for _, k := range kept {
-		left -= min(left, uint64(k.weight))
+	for _, k := range siblings {
+		remaining -= min(remaining, uint64(k.weight))
 	}
-	left = min(left, max(uint64(invalid), d.unresolved))
-	out := make([]weighted, 0, 1+len(kept)+len(ours))
-	if left > 0 {
-		out = append(out, weighted{name: invalidCluster, weight: clamp(left)})
+	remaining = min(remaining, max(uint64(invalid), d.unresolved))
+	out := make([]weighted, 0, 1+len(siblings)+len(ours))
+	if remaining > 0 {
+		out = append(out, weighted{name: invalidCluster, weight: clamp(remaining)})
 	}
-	out = append(out, kept...)
+	out = append(out, siblings...)
 	return append(out, ours...)
 }
 
@@ -170,14 +170,14 @@ func (d *decision) rewrite() error {
 	if d.outcome != single && d.outcome != split {
 		return nil
 	}
-	to := d.clusters(d.pooled(), 0)
+	clusters := d.clusters(d.pooled(), 0)
 	for _, f := range d.use.tcp {
-		if err := f.send(to); err != nil {
+		if err := f.send(clusters); err != nil {
 			return err
 		}
 	}
 	for _, f := range d.use.udp {
-		if err := f.send(to[0].name); err != nil {
+		if err := f.send(clusters[0].name); err != nil {
 			return err
 		}
 	}
@@ -197,29 +197,29 @@ func (d *decision) rewriteAction(a *routev3.RouteAction) {
 }
 
 func (d *decision) splitAction(a *routev3.RouteAction) {
-	kept, invalid := d.pooled(), uint32(0)
-	was := a.GetWeightedClusters()
-	if was != nil {
-		kept, invalid = d.kept(was), invalidWeight(was)
+	siblings, invalid := d.pooled(), uint32(0)
+	previous := a.GetWeightedClusters()
+	if previous != nil {
+		siblings, invalid = d.kept(previous), invalidWeight(previous)
 	}
-	to := d.clusters(kept, invalid)
-	if len(to) == 1 && to[0].kept == nil && to[0].changes == nil && to[0].name != invalidCluster {
-		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to[0].name}
+	clusters := d.clusters(siblings, invalid)
+	if len(clusters) == 1 && clusters[0].original == nil && clusters[0].changes == nil && clusters[0].name != invalidCluster {
+		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: clusters[0].name}
 		return
 	}
 	w := &routev3.WeightedCluster{}
-	if was != nil {
-		w = was
+	if previous != nil {
+		w = previous
 		w.Clusters = nil
 	}
-	for _, c := range to {
+	for _, c := range clusters {
 		w.Clusters = append(w.Clusters, c.entry())
 	}
 	if len(a.GetHashPolicy()) > 0 {
 		// Envoy Gateway does the same: otherwise Envoy would choose the cluster at random.
 		w.RandomValueSpecifier = &routev3.WeightedCluster_UseHashPolicy{UseHashPolicy: wrapperspb.Bool(true)}
 	}
-	if invalid == 0 && to[0].name == invalidCluster {
+	if invalid == 0 && clusters[0].name == invalidCluster {
 		// Gateway API requires this code for a reference that cannot be resolved. A code that Envoy
 		// Gateway has set stays.
 		a.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR

@@ -36,11 +36,11 @@ func TestKept(t *testing.T) {
 	w := want.GetRoute().GetWeightedClusters()
 	w.Clusters = append(w.Clusters[:1], to("x=1", webHTTP+"=1").GetWeightedClusters().GetClusters()[1])
 
-	in := Resources{Clusters: egClusters(rule0+"/backend/0", rule0+"/backend/1"), Routes: egRoutes(r)}
+	resources := Resources{Clusters: egClusters(rule0+"/backend/0", rule0+"/backend/1"), Routes: egRoutes(r)}
 	out, _ := Translate(ir.NewSnapshot(ir.Contents{
 		Routes:  []*ir.Route{route(ir.KindHTTPRoute, "app", rule(svc(0, 3), ours(1, "web", 1)))},
 		Targets: targets("web"),
-	}), testSource, in)
+	}), testSource, resources)
 	if got := out.Routes[0].GetVirtualHosts()[0].GetRoutes()[0]; !proto.Equal(want, got) {
 		t.Errorf("Translate(...): want %v, got %v", want, got)
 	}

@@ -100,20 +100,20 @@ func NewServer(s Snapshots, src func(bootstrapped bool) xds.Source, o ...ServerO
 func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateModifyRequest) (*pb.PostTranslateModifyResponse, error) {
 	start := time.Now()
 	snapshot := s.snapshots.Snapshot()
-	in := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes(), Secrets: req.GetSecrets()}
-	asked := answers(snapshot, req.GetPostTranslateContext().GetExtensionResources())
-	for _, a := range asked {
-		in.Gateways = append(in.Gateways, a.Gateway)
+	resources := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes(), Secrets: req.GetSecrets()}
+	revisions := answers(snapshot, req.GetPostTranslateContext().GetExtensionResources())
+	for _, a := range revisions {
+		resources.Gateways = append(resources.Gateways, a.Gateway)
 	}
-	gateway := gatewayOf(in)
-	out, summary := Translate(snapshot, s.source(bootstrapped(snapshot, gateway)), in)
+	gateway := gatewayOf(resources)
+	out, summary := Translate(snapshot, s.source(bootstrapped(snapshot, gateway)), resources)
 
 	t := Translation{
 		Gateway:  gateway,
 		Start:    start,
 		Duration: time.Since(start),
 		Revision: snapshot.Revision,
-		Answers:  asked,
+		Answers:  revisions,
 		Summary:  summary,
 	}
 	s.recorder.RecordTranslation(t)
@@ -122,7 +122,7 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 		s.log.Info("Denied requests of routes that policies insert too many routes for; the status of the policies may say which", "gateway", t.Gateway, "routes", t.Refused)
 	}
 	s.log.Debug("Translated", "hook", "PostTranslateModify", "gateway", t.Gateway, "duration", t.Duration,
-		"revision", t.Revision, "rules", t.Rules, "shared", t.Shared, "own", t.Own, "dropped", t.Dropped, "left", t.Left)
+		"revision", t.Revision, "rules", t.Rules, "shared", t.Shared, "own", t.Own, "dropped", t.Dropped, "left", t.Skipped)
 	return &pb.PostTranslateModifyResponse{
 		Clusters:  out.Clusters,
 		Secrets:   out.Secrets,
@@ -163,7 +163,7 @@ func describe(span trace.Span, t Translation) {
 		attribute.Int("clusters.own", t.Own),
 		attribute.Int("clusters.dropped", t.Dropped),
 	)
-	for _, reason := range slices.Sorted(maps.Keys(t.Left)) {
-		span.SetAttributes(attribute.Int("left."+string(reason), t.Left[reason]))
+	for _, reason := range slices.Sorted(maps.Keys(t.Skipped)) {
+		span.SetAttributes(attribute.Int("left."+string(reason), t.Skipped[reason]))
 	}
 }

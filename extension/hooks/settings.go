@@ -36,13 +36,13 @@ func (t *translation) recordSettings(d *decision) {
 		if !isVariant(p.cluster, p.key) || len(t.summary.Settings) == maxSettings {
 			continue
 		}
-		is := p.shared
-		if is == nil {
-			is = t.clusters[p.cluster]
+		cluster := p.shared
+		if cluster == nil {
+			cluster = t.clusters[p.cluster]
 		}
 		s := Settings{Route: d.use.key.route, Rule: d.use.key.rule, Target: p.key, Cluster: p.cluster}
-		if of := t.targetCluster(p.key).chosen; of != nil && is != nil {
-			s.Differs = differing(of.cluster, is)
+		if common := t.targetCluster(p.key).chosen; common != nil && cluster != nil {
+			s.Differs = differing(common.cluster, cluster)
 		}
 		t.summary.Settings = append(t.summary.Settings, s)
 	}
@@ -53,15 +53,15 @@ var identityFields = map[protoreflect.Name]bool{"name": true, "alt_stat_name": t
 
 // differing returns the fields in which two clusters differ, by their JSON names.
 func differing(a, b *clusterv3.Cluster) []string {
-	left, right := a.ProtoReflect(), b.ProtoReflect()
+	lhs, right := a.ProtoReflect(), b.ProtoReflect()
 	var out []string
-	fields := left.Descriptor().Fields()
+	fields := lhs.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
 		if identityFields[f.Name()] {
 			continue
 		}
-		if left.Has(f) != right.Has(f) || left.Has(f) && !left.Get(f).Equal(right.Get(f)) {
+		if lhs.Has(f) != right.Has(f) || lhs.Has(f) && !lhs.Get(f).Equal(right.Get(f)) {
 			out = append(out, f.JSONName())
 		}
 	}

@@ -28,8 +28,8 @@ import (
 // with other settings than the common ones share a cluster named after its settings.
 type targetCluster struct {
 	// chosen is the best candidate. Nil if there is none.
-	chosen *candidate
-	by     precedence
+	chosen     *candidate
+	precedence precedence
 
 	// present reports that the message has a cluster of that name.
 	present bool
@@ -67,42 +67,42 @@ func (s precedence) before(o precedence) bool {
 }
 
 // offer selects the candidate if it takes precedence over the chosen one.
-func (c *targetCluster) offer(of *candidate, by precedence) {
-	if !c.present && (c.chosen == nil || by.before(c.by)) {
-		c.chosen, c.by = of, by
+func (c *targetCluster) offer(cand *candidate, prec precedence) {
+	if !c.present && (c.chosen == nil || prec.before(c.precedence)) {
+		c.chosen, c.precedence = cand, prec
 	}
 }
 
 // targetCluster returns the common cluster of a target, which may be in the message.
 func (t *translation) targetCluster(k ir.TargetKey) *targetCluster {
-	of := t.targetClusters[k]
-	if of != nil {
-		return of
+	common := t.targetClusters[k]
+	if common != nil {
+		return common
 	}
-	of = &targetCluster{}
-	t.targetClusters[k] = of
+	common = &targetCluster{}
+	t.targetClusters[k] = common
 	if c := t.clusters[k.ClusterName()]; c != nil {
-		if now, err := newCandidate(c); err == nil {
-			of.chosen, of.present = now, true
+		if existing, err := newCandidate(c); err == nil {
+			common.chosen, common.present = existing, true
 		}
 	}
-	return of
+	return common
 }
 
 // shareClusters collects the candidates of all plans, selects one for each target, and assigns each
 // plan its cluster.
 func (t *translation) shareClusters(ds []*decision) {
 	for _, d := range ds {
-		by := precedence{rank: rankGateway, created: d.use.route.Info.Created, rule: d.use.key}
+		prec := precedence{rank: rankGateway, created: d.use.route.Info.Created, rule: d.use.key}
 		if slices.ContainsFunc(d.use.policies, func(n types.NamespacedName) bool { return !t.snapshot.HasGatewayPolicy(d.use.key.route, n) }) {
-			by.rank = rankNarrow
+			prec.rank = rankNarrow
 		}
 		for _, p := range d.parts {
-			t.offer(d, p, by)
+			t.offer(d, p, prec)
 		}
-		by.rank = rankMirror
+		prec.rank = rankMirror
 		for _, p := range d.mirrors {
-			t.offer(d, p, by)
+			t.offer(d, p, prec)
 		}
 	}
 	for _, d := range ds {
@@ -118,16 +118,16 @@ func (t *translation) shareClusters(ds []*decision) {
 	}
 }
 
-func (t *translation) offer(d *decision, p *backendPlan, by precedence) {
+func (t *translation) offer(d *decision, p *backendPlan, prec precedence) {
 	if !p.mayShare {
 		return
 	}
-	of := t.targetCluster(p.key)
+	common := t.targetCluster(p.key)
 	if p.template == nil || isVariant(p.template.GetName(), p.key) {
 		return
 	}
 	if p.candidate = t.candidate(d, p); p.candidate != nil {
-		of.offer(p.candidate, by)
+		common.offer(p.candidate, prec)
 	}
 }
 
@@ -138,9 +138,9 @@ func (t *translation) assignCluster(d *decision, p *backendPlan) {
 	if !p.mayShare {
 		return
 	}
-	of := t.targetCluster(p.key)
+	common := t.targetCluster(p.key)
 	switch {
-	case p.template == nil && of.present, p.candidate != nil && p.candidate.fingerprint == of.chosen.fingerprint:
+	case p.template == nil && common.present, p.candidate != nil && p.candidate.fingerprint == common.chosen.fingerprint:
 		p.cluster = p.key.ClusterName()
 	case isVariant(p.template.GetName(), p.key):
 		p.cluster = p.template.GetName()
@@ -172,14 +172,14 @@ func (t *translation) variant(d *decision, p *backendPlan) (string, error) {
 	if c.variant != "" {
 		return c.variant, nil
 	}
-	of, err := xds.Cluster(p.template, xds.ClusterOptions{
+	cluster, err := xds.Cluster(p.template, xds.ClusterOptions{
 		Shape: &ir.Shape{}, Protocol: p.key.Protocol, CheckHost: p.key.Name, RouteHosts: d.use.hosts, Pooled: p.pooled, Shared: true,
 	})
 	if err != nil {
 		return "", err
 	}
-	of.EdsClusterConfig = nil
-	settings, err := newCandidate(of)
+	cluster.EdsClusterConfig = nil
+	settings, err := newCandidate(cluster)
 	if err != nil {
 		return "", err
 	}

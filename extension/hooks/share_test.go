@@ -41,24 +41,24 @@ func timeout(seconds int) func(*clusterv3.Cluster) {
 
 // applied returns the metadata of a route with an applied BackendTrafficPolicy.
 func applied(policy string) *corev3.Metadata {
-	of, err := structpb.NewStruct(map[string]any{"policies": []any{map[string]any{"kind": "BackendTrafficPolicy", "namespace": "default", "name": policy}}})
+	metadata, err := structpb.NewStruct(map[string]any{"policies": []any{map[string]any{"kind": "BackendTrafficPolicy", "namespace": "default", "name": policy}}})
 	if err != nil {
 		panic(err)
 	}
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy-gateway": of}}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy-gateway": metadata}}
 }
 
 // clustersOf returns the clusters of routes, by the routes' names, and the number of clusters. The
 // policy gateway is for the whole Gateway.
-func clustersOf(t *testing.T, shape ir.Shape, of ...sharingRoute) (map[string]string, int) {
+func clustersOf(t *testing.T, shape ir.Shape, sharers ...sharingRoute) (map[string]string, int) {
 	t.Helper()
 	c := ir.Contents{Targets: targets("web"), GatewayPolicies: map[ir.RouteKey][]types.NamespacedName{}}
-	for _, of := range c.Targets {
-		of.Shape = shape
+	for _, target := range c.Targets {
+		target.Shape = shape
 	}
 	var clusters []*clusterv3.Cluster
 	var routes []*routev3.Route
-	for _, sharing := range of {
+	for _, sharing := range sharers {
 		own := "httproute/default/" + sharing.name + "/rule/0"
 		c.Routes = append(c.Routes, aged(sharing.age, route(ir.KindHTTPRoute, sharing.name, rule(ours(0, "web", 1)))))
 		c.GatewayPolicies[routeKey(ir.KindHTTPRoute, sharing.name)] = []types.NamespacedName{nn("default", "gateway")}
@@ -75,10 +75,10 @@ func clustersOf(t *testing.T, shape ir.Shape, of ...sharingRoute) (map[string]st
 	}
 	got := map[string]string{}
 	for i, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
-		got[of[i].name] = r.GetRoute().GetCluster()
+		got[sharers[i].name] = r.GetRoute().GetCluster()
 	}
-	again, _ := Translate(s, testSource, clone(out))
-	if diff := cmp.Diff(marshal(t, out), marshal(t, again)); diff != "" {
+	second, _ := Translate(s, testSource, clone(out))
+	if diff := cmp.Diff(marshal(t, out), marshal(t, second)); diff != "" {
 		t.Fatalf("Translate(Translate(...)): -want, +got:\n%s", diff)
 	}
 	return got, len(out.Clusters)
@@ -89,37 +89,37 @@ func clustersOf(t *testing.T, shape ir.Shape, of ...sharingRoute) (map[string]st
 func TestNewRouteMovesNone(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		var there []sharingRoute
-		was := map[string]string{}
+		var existing []sharingRoute
+		previous := map[string]string{}
 		for age := range int64(12) {
-			there = append(there, sharingRoute{name: fmt.Sprintf("app-%d", r.Uint32()), age: age, connect: 1 + r.IntN(3)})
-			r.Shuffle(len(there), func(i, j int) { there[i], there[j] = there[j], there[i] })
-			now, _ := clustersOf(t, ir.Shape{}, there...)
-			for name, c := range was {
-				if now[name] != c {
-					t.Fatalf("seed %d: a new route moves %s from %s to %s", seed, name, c, now[name])
+			existing = append(existing, sharingRoute{name: fmt.Sprintf("app-%d", r.Uint32()), age: age, connect: 1 + r.IntN(3)})
+			r.Shuffle(len(existing), func(i, j int) { existing[i], existing[j] = existing[j], existing[i] })
+			current, _ := clustersOf(t, ir.Shape{}, existing...)
+			for name, c := range previous {
+				if current[name] != c {
+					t.Fatalf("seed %d: a new route moves %s from %s to %s", seed, name, c, current[name])
 				}
 			}
-			was = now
+			previous = current
 		}
-		with := map[string]int{}
-		for _, of := range there {
-			if s, ok := with[was[of.name]]; ok && s != of.connect {
-				t.Fatalf("seed %d: %s has other settings", seed, was[of.name])
+		timeouts := map[string]int{}
+		for _, sharer := range existing {
+			if s, ok := timeouts[previous[sharer.name]]; ok && s != sharer.connect {
+				t.Fatalf("seed %d: %s has other settings", seed, previous[sharer.name])
 			}
-			with[was[of.name]] = of.connect
+			timeouts[previous[sharer.name]] = sharer.connect
 		}
-		if settings := slices.Compact(slices.Sorted(maps.Values(with))); len(settings) != len(with) {
-			t.Fatalf("seed %d: routes with the same settings have different clusters: %v", seed, with)
+		if settings := slices.Compact(slices.Sorted(maps.Values(timeouts))); len(settings) != len(timeouts) {
+			t.Fatalf("seed %d: routes with the same settings have different clusters: %v", seed, timeouts)
 		}
 	}
 }
 
 func TestCommonCluster(t *testing.T) {
 	plain, slow := sharingRoute{name: "b", age: 2, connect: 1}, sharingRoute{name: "a", age: 1, connect: 9}
-	with := func(of sharingRoute, policy string) sharingRoute {
-		of.policy = policy
-		return of
+	withPolicy := func(sharer sharingRoute, policy string) sharingRoute {
+		sharer.policy = policy
+		return sharer
 	}
 	cases := map[string]struct {
 		reason string
@@ -129,17 +129,17 @@ func TestCommonCluster(t *testing.T) {
 		common []string
 	}{
 		"Oldest":   {reason: "The oldest route should provide the cluster's settings.", routes: []sharingRoute{plain, slow}, common: []string{"a"}},
-		"Route":    {reason: "A route with a separate policy should not, although the snapshot lacks the policy.", routes: []sharingRoute{plain, with(slow, "own")}, common: []string{"b"}},
-		"Gateway":  {reason: "A route with the Gateway's policy should.", routes: []sharingRoute{with(plain, "own"), with(slow, "gateway")}, common: []string{"a"}},
-		"Everyone": {reason: "If all routes have such policies, the oldest should.", routes: []sharingRoute{with(plain, "one"), with(slow, "two")}, common: []string{"a"}},
+		"Route":    {reason: "A route with a separate policy should not, although the snapshot lacks the policy.", routes: []sharingRoute{plain, withPolicy(slow, "own")}, common: []string{"b"}},
+		"Gateway":  {reason: "A route with the Gateway's policy should.", routes: []sharingRoute{withPolicy(plain, "own"), withPolicy(slow, "gateway")}, common: []string{"a"}},
+		"Everyone": {reason: "If all routes have such policies, the oldest should.", routes: []sharingRoute{withPolicy(plain, "one"), withPolicy(slow, "two")}, common: []string{"a"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, _ := clustersOf(t, ir.Shape{}, tc.routes...)
 			var common []string
-			for _, of := range slices.Sorted(maps.Keys(got)) {
-				if got[of] == webHTTP {
-					common = append(common, of)
+			for _, routeName := range slices.Sorted(maps.Keys(got)) {
+				if got[routeName] == webHTTP {
+					common = append(common, routeName)
 				}
 			}
 			if diff := cmp.Diff(tc.common, common); diff != "" {
@@ -161,8 +161,8 @@ func TestSettingsReported(t *testing.T) {
 	}
 	s := ir.NewSnapshot(c)
 	out, first := Translate(s, testSource, Resources{Clusters: clusters, Routes: egRoutes(routes...)})
-	_, again := Translate(s, testSource, clone(out))
-	for n, got := range map[string][]Settings{"first": first.Settings, "again": again.Settings} {
+	_, second := Translate(s, testSource, clone(out))
+	for n, got := range map[string][]Settings{"first": first.Settings, "again": second.Settings} {
 		if len(got) != 1 || !isVariant(got[0].Cluster, got[0].Target) || got[0].Route.Name != "slow" {
 			t.Fatalf("%s: %+v, want those of route slow", n, got)
 		}
@@ -174,19 +174,19 @@ func TestSettingsReported(t *testing.T) {
 
 // TestSettingsChange changes settings, first of all routes and then of the target.
 func TestSettingsChange(t *testing.T) {
-	of := func(connect, others int) []sharingRoute {
+	sharers := func(connect, others int) []sharingRoute {
 		return []sharingRoute{{name: "a", age: 1, connect: connect}, {name: "b", age: 2, connect: connect}, {name: "c", age: 3, connect: others}}
 	}
-	was, n := clustersOf(t, ir.Shape{}, of(1, 5)...)
+	previous, n := clustersOf(t, ir.Shape{}, sharers(1, 5)...)
 	if n != 2 {
 		t.Errorf("Two settings should have two clusters, got %d", n)
 	}
-	now, _ := clustersOf(t, ir.Shape{}, of(7, 5)...)
-	if diff := cmp.Diff(was, now); diff != "" {
+	current, _ := clustersOf(t, ir.Shape{}, sharers(7, 5)...)
+	if diff := cmp.Diff(previous, current); diff != "" {
 		t.Errorf("Settings of the Gateway should change in place: -want, +got:\n%s", diff)
 	}
-	now, _ = clustersOf(t, ir.Shape{HTTP2: true, HealthCheck: &ir.HealthCheck{Path: "/"}}, of(1, 5)...)
-	if diff := cmp.Diff(was, now); diff != "" {
+	current, _ = clustersOf(t, ir.Shape{HTTP2: true, HealthCheck: &ir.HealthCheck{Path: "/"}}, sharers(1, 5)...)
+	if diff := cmp.Diff(previous, current); diff != "" {
 		t.Errorf("Settings of the target should change in place: -want, +got:\n%s", diff)
 	}
 	var many []sharingRoute

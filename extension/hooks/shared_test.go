@@ -31,21 +31,21 @@ func TestSharedMessages(t *testing.T) {
 		"Deny":        denies("a", under("/a"), from("100.64.0.0/10")),
 		"Redirect":    {Name: "a", Redirect: &ir.PolicyRedirect{Scheme: "https", StatusCode: 301}, Response: change},
 		"Route":       {Name: "a", Backends: []ir.BackendRef{ours(0, "web", 1)}, Timeout: &timeout, Request: change},
-		"RouteToSome": {Name: "a", Backends: []ir.BackendRef{ours(0, "web", 3), ours(1, "gone", 1)}, RateLimit: &ir.RateLimit{Requests: 1, Per: time.Second}},
+		"RouteToSome": {Name: "a", Backends: []ir.BackendRef{ours(0, "web", 3), ours(1, "gone", 1)}, RateLimit: &ir.RateLimit{Requests: 1, Period: time.Second}},
 		"Named":       {Name: "a", Named: asStrict().Named, Request: change, Timeout: &timeout},
 		"Headers":     {Name: "a", Request: change, Response: change, Matches: []ir.PolicyMatch{under("/a"), {Match: ir.Match{Method: "GET"}}}},
 		"Timeout":     {Name: "a", Timeout: &timeout},
-		"RateLimit":   {Name: "a", RateLimit: &ir.RateLimit{Requests: 1, Per: time.Second}},
+		"RateLimit":   {Name: "a", RateLimit: &ir.RateLimit{Requests: 1, Period: time.Second}},
 		"Certificate": {Name: "a", Certificate: &ir.ClientCertificate{Secret: nn("default", "client")}, Timeout: &timeout},
 		"Presented":   {Name: "a", Backends: []ir.BackendRef{ours(0, "web", 1), ours(1, "api", 2)}, Certificate: &ir.ClientCertificate{Secret: nn("default", "client")}},
 	}
 	bases := sharedBases()
 	// message returns a message with the routes of these bases.
-	message := func(of ...int) Resources {
+	message := func(indexes ...int) Resources {
 		r := withStrict("http", strictRoute(strict0, header(prefix("/"), ":method", "GET"), to("api")))
 		h := r.Routes[0].GetVirtualHosts()[0]
 		h.Routes = nil
-		for _, i := range of {
+		for _, i := range indexes {
 			b := bases[i]()
 			b.Name = fmt.Sprintf("httproute/default/app/rule/%d/match/0/www_example_com", i)
 			h.Routes = append(h.Routes, b)
@@ -92,7 +92,7 @@ func TestSharedMessages(t *testing.T) {
 
 // sharedBases returns functions that make different routes.
 func sharedBases() []func() *routev3.Route {
-	of := func(edit func(*routev3.Route)) func() *routev3.Route {
+	base := func(edit func(*routev3.Route)) func() *routev3.Route {
 		return func() *routev3.Route {
 			r := egRoute("", header(prefix("/"), "x-version", "1"), to(rule0))
 			r.Metadata = ofResource("HTTPRoute", "app", "first")
@@ -104,8 +104,8 @@ func sharedBases() []func() *routev3.Route {
 		return &corev3.HeaderValueOption{Header: &corev3.HeaderValue{Key: n, Value: "a"}}
 	}
 	return []func() *routev3.Route{
-		of(func(*routev3.Route) {}),
-		of(func(r *routev3.Route) {
+		base(func(*routev3.Route) {}),
+		base(func(r *routev3.Route) {
 			// The lists have room, so that an append would write to them.
 			r.RequestHeadersToAdd = append(make([]*corev3.HeaderValueOption, 0, 9), value("X-Set"), value("X-Other"))
 			r.ResponseHeadersToAdd = append(make([]*corev3.HeaderValueOption, 0, 9), value("X-Set"), value("X-Other"))
@@ -114,10 +114,10 @@ func sharedBases() []func() *routev3.Route {
 			r.TypedPerFilterConfig = map[string]*anypb.Any{"cors": toAny(&corev3.Metadata{})}
 			r.GetRoute().Timeout = durationpb.New(time.Minute)
 		}),
-		of(func(r *routev3.Route) {
+		base(func(r *routev3.Route) {
 			r.GetRoute().RetryPolicy = &routev3.RetryPolicy{RetryOn: "5xx", NumRetries: wrapperspb.UInt32(9)}
 		}),
-		of(func(r *routev3.Route) {
+		base(func(r *routev3.Route) {
 			w := &routev3.WeightedCluster{Clusters: []*routev3.WeightedCluster_ClusterWeight{
 				{Name: rule0, Weight: wrapperspb.UInt32(1)}, {Name: strict, Weight: wrapperspb.UInt32(2)},
 			}}

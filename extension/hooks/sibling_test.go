@@ -80,13 +80,13 @@ func siblingCases() map[string]translateCase {
 		second   = "httproute/default/other/rule/0"
 		secondTo = second + "/match/0/*"
 	)
-	tls, in := oneRule(rule(ours(0, "web", 1)), to(rule0), changed(proxied)...)
-	for _, of := range tls.Targets {
-		of.Shape.TLS = &ir.UpstreamTLS{}
+	tls, resources := oneRule(rule(ours(0, "web", 1)), to(rule0), changed(proxied)...)
+	for _, target := range tls.Targets {
+		target.Shape.TLS = &ir.UpstreamTLS{}
 	}
 	return map[string]translateCase{
 		"ProxyProtocol": {
-			reason: "A cluster should speak TLS after a header of the PROXY protocol.", contents: tls, in: in,
+			reason: "A cluster should speak TLS after a header of the PROXY protocol.", contents: tls, resources: resources,
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: []string{match0 + " > " + webHTTP}},
 		},
 		"FQDN": oneCase("A Backend with a host name should stay in Envoy Gateway's cluster, which resolves it.",
@@ -119,7 +119,7 @@ func siblingCases() map[string]translateCase {
 				Routes:  []*ir.Route{route(ir.KindHTTPRoute, "app", mixed), route(ir.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
 				Targets: targets("web"),
 			},
-			in: Resources{
+			resources: Resources{
 				Clusters: append(changed(h2Sibling), egCluster(second)),
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0)), egRoute(secondTo, prefix("/"), to(second))),
 			},

@@ -17,8 +17,8 @@ func oneRule(r ir.Rule, a *routev3.RouteAction, clusters ...*clusterv3.Cluster) 
 }
 
 func oneCase(reason string, r ir.Rule, a *routev3.RouteAction, clusters []*clusterv3.Cluster, want view) translateCase {
-	c, in := oneRule(r, a, clusters...)
-	return translateCase{reason: reason, contents: c, in: in, want: want}
+	c, resources := oneRule(r, a, clusters...)
+	return translateCase{reason: reason, contents: c, resources: resources, want: want}
 }
 
 func egClusters(names ...string) []*clusterv3.Cluster {
@@ -167,32 +167,32 @@ func keptCases() map[string]translateCase {
 			owned(rule(ours(0, "web", 1))), to(rule0), egClusters(rule0),
 			view{Clusters: []string{webOwn + " < " + webHTTP}, Sends: []string{match0 + " > " + webOwn}}),
 	}
-	tls, in := oneRule(owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0)...)
+	tls, resources := oneRule(owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0)...)
 	tls.Targets = targets("web")
-	for _, of := range tls.Targets {
-		of.Shape.TLS = &ir.UpstreamTLS{ServerName: "web.example.com"}
+	for _, target := range tls.Targets {
+		target.Shape.TLS = &ir.UpstreamTLS{ServerName: "web.example.com"}
 	}
 	cases["TLSBesidePlain"] = translateCase{
-		reason: "A cluster cannot speak TLS to some endpoints only, and Tailscale backends must not get plaintext.", contents: tls, in: in,
+		reason: "A cluster cannot speak TLS to some endpoints only, and Tailscale backends must not get plaintext.", contents: tls, resources: resources,
 		want: view{
 			Clusters: []string{rule0, webOwn + " < " + webHTTP},
 			Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 		},
 	}
-	pinned, in := oneRule(rule(svc(0, 1), ours(1, "web", 1)), to(rule0), egClusters(rule0)...)
+	pinned, resources := oneRule(rule(svc(0, 1), ours(1, "web", 1)), to(rule0), egClusters(rule0)...)
 	pinned.Pinned = map[ir.RouteKey][]string{routeKey(ir.KindHTTPRoute, "app"): {""}}
 	cases["PinnedSplit"] = translateCase{
-		reason: "A split with a separate policy should apply it to the Tailscale backend too.", contents: pinned, in: in,
+		reason: "A split with a separate policy should apply it to the Tailscale backend too.", contents: pinned, resources: resources,
 		want: view{
 			Clusters: []string{rule0, webOwn + " < " + webHTTP},
 			Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 		},
 	}
-	granted, in := oneRule(rule(ir.BackendRef{Kind: ir.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1}), to(rule0), egClusters(rule0)...)
+	granted, resources := oneRule(rule(ir.BackendRef{Kind: ir.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1}), to(rule0), egClusters(rule0)...)
 	granted.Targets = []*ir.Target{{Key: ir.TargetKey{Kind: ir.TargetServices, Namespace: "secret", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}}}
 	granted.Grants = []ir.Grant{{Kind: ir.KindHTTPRoute, Namespace: "default", To: ir.BackendServices, Object: nn("secret", "")}}
 	cases["Granted"] = translateCase{
-		reason: "A ReferenceGrant should permit another namespace.", contents: granted, in: in,
+		reason: "A ReferenceGrant should permit another namespace.", contents: granted, resources: resources,
 		want: view{
 			Clusters: []string{"tailscale/services/secret/web/80/http < tailscale/services/secret/web/80/http"},
 			Sends:    []string{match0 + " > tailscale/services/secret/web/80/http"},
@@ -206,7 +206,7 @@ func mirrorCases() map[string]translateCase {
 	unknown := oneCase("A mirror to an unknown target should stay as it is.",
 		withMirrors(rule(svc(0, 1)), ours(2, "gone", 1)), mirrorTo(to(rule0), mirror), egClusters(rule0, mirror),
 		view{Clusters: []string{rule0, mirror}, Sends: []string{match0 + " > " + rule0 + " mirror " + mirror}})
-	unknown.left = map[Reason]int{Unresolved: 1}
+	unknown.skipped = map[Reason]int{Unresolved: 1}
 	return map[string]translateCase{
 		"MirrorUnknown": unknown,
 		"OnlyZeroWeight": oneCase("A rule without Tailscale backends should neither change nor count.",

@@ -44,9 +44,9 @@ type Summary struct {
 	// insert too many routes before them.
 	Refused int
 
-	// Left counts the rules that stay as Envoy Gateway made them, and LeftRules lists those
+	// Skipped counts the rules that stay as Envoy Gateway made them, and LeftRules lists those
 	// of them that are in the snapshot.
-	Left      map[Reason]int
+	Skipped   map[Reason]int
 	LeftRules []LeftRule
 
 	// Settings of rules whose clusters differ from their targets' common ones.
@@ -75,7 +75,7 @@ func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary)
 		idle:           map[string]bool{},
 		joined:         map[string]bool{},
 		secrets:        map[string]*tlsv3.Secret{},
-		summary:        Summary{Left: map[Reason]int{}},
+		summary:        Summary{Skipped: map[Reason]int{}},
 	}
 	for i, c := range r.Clusters {
 		// This run decides again whether to withhold the cluster's endpoints.
@@ -141,9 +141,9 @@ func (t *translation) decide(us []*use) []*decision {
 
 // skip records that a rule stays as it is.
 func (t *translation) skip(u *use, reason Reason) {
-	t.summary.Left[reason]++
+	t.summary.Skipped[reason]++
 	if u.rule != nil {
-		t.summary.LeftRules = append(t.summary.LeftRules, LeftRule{Route: u.key.route, Rule: u.at, Reason: reason})
+		t.summary.LeftRules = append(t.summary.LeftRules, LeftRule{Route: u.key.route, Rule: u.index, Reason: reason})
 	}
 }
 
@@ -162,11 +162,11 @@ func (t *translation) apply(d *decision) {
 		return
 	}
 	for _, p := range slices.Concat(d.parts, d.mirrors) {
-		switch of := t.targetCluster(p.key); {
+		switch common := t.targetCluster(p.key); {
 		case p.shared != nil:
 			t.replaced[p.cluster] = p.shared
-		case p.cluster == p.key.ClusterName() && !of.present:
-			t.replaced[p.cluster] = of.chosen.cluster
+		case p.cluster == p.key.ClusterName() && !common.present:
+			t.replaced[p.cluster] = common.chosen.cluster
 		}
 		if name := p.template.GetName(); p.cluster != "" && name != p.cluster && !d.pools(name) {
 			t.idle[name] = true
@@ -183,7 +183,7 @@ func (t *translation) apply(d *decision) {
 
 // own makes the separate clusters of a rule's backends.
 func (t *translation) own(d *decision) error {
-	made := map[*backendPlan]*clusterv3.Cluster{}
+	clusters := map[*backendPlan]*clusterv3.Cluster{}
 	for _, p := range d.parts {
 		if p.cluster != p.own {
 			continue
@@ -195,10 +195,10 @@ func (t *translation) own(d *decision) error {
 		if p.target != nil {
 			t.trust(&p.target.Shape)
 		}
-		made[p] = c
+		clusters[p] = c
 	}
 	for _, p := range d.parts {
-		if c := made[p]; c != nil {
+		if c := clusters[p]; c != nil {
 			t.place(p, c)
 		}
 	}
@@ -210,11 +210,11 @@ func (t *translation) own(d *decision) error {
 func (t *translation) place(p *backendPlan, c *clusterv3.Cluster) {
 	for n := 0; ; n++ {
 		c.Name = nth(p.own, n)
-		was := t.replaced[c.GetName()]
-		if was != nil && !alike(was, c) {
+		existing := t.replaced[c.GetName()]
+		if existing != nil && !alike(existing, c) {
 			continue
 		}
-		if was == nil {
+		if existing == nil {
 			t.replaced[c.GetName()] = c
 		}
 		p.cluster = c.GetName()

@@ -102,11 +102,11 @@ func missing(ts []*ir.Target) []*ir.Target {
 }
 
 type translateCase struct {
-	reason   string
-	contents ir.Contents
-	in       Resources
-	want     view
-	left     map[Reason]int
+	reason    string
+	contents  ir.Contents
+	resources Resources
+	want      view
+	skipped   map[Reason]int
 }
 
 func translateCases() map[string]translateCase {
@@ -122,11 +122,11 @@ func translateCases() map[string]translateCase {
 func TestTranslate(t *testing.T) {
 	for name, tc := range translateCases() {
 		t.Run(name, func(t *testing.T) {
-			out, summary := Translate(ir.NewSnapshot(tc.contents), testSource, clone(tc.in))
+			out, summary := Translate(ir.NewSnapshot(tc.contents), testSource, clone(tc.resources))
 			if diff := cmp.Diff(tc.want, viewOf(t, out)); diff != "" {
 				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.left, summary.Left, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.skipped, summary.Skipped, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("\n%s\nTranslate(...): skipped rules: -want, +got:\n%s", tc.reason, diff)
 			}
 			if err := validate(out); err != nil {
@@ -141,9 +141,9 @@ func TestIdempotent(t *testing.T) {
 	for name, tc := range translateCases() {
 		t.Run(name, func(t *testing.T) {
 			s := ir.NewSnapshot(tc.contents)
-			once, _ := Translate(s, testSource, clone(tc.in))
-			want := marshal(t, once)
-			twice, _ := Translate(s, testSource, clone(once))
+			first, _ := Translate(s, testSource, clone(tc.resources))
+			want := marshal(t, first)
+			twice, _ := Translate(s, testSource, clone(first))
 			if diff := cmp.Diff(want, marshal(t, twice)); diff != "" {
 				t.Errorf("\n%s\nTranslate(Translate(...)): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -156,7 +156,7 @@ func TestDeterministic(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, tc := range translateCases() {
 		t.Run(name, func(t *testing.T) {
-			first, _ := Translate(ir.NewSnapshot(tc.contents), testSource, clone(tc.in))
+			first, _ := Translate(ir.NewSnapshot(tc.contents), testSource, clone(tc.resources))
 			want := marshal(t, first)
 			for range 10 {
 				c := tc.contents
@@ -164,7 +164,7 @@ func TestDeterministic(t *testing.T) {
 				c.Targets = append([]*ir.Target(nil), c.Targets...)
 				r.Shuffle(len(c.Routes), func(i, j int) { c.Routes[i], c.Routes[j] = c.Routes[j], c.Routes[i] })
 				r.Shuffle(len(c.Targets), func(i, j int) { c.Targets[i], c.Targets[j] = c.Targets[j], c.Targets[i] })
-				got, _ := Translate(ir.NewSnapshot(c), testSource, clone(tc.in))
+				got, _ := Translate(ir.NewSnapshot(c), testSource, clone(tc.resources))
 				if diff := cmp.Diff(want, marshal(t, got)); diff != "" {
 					t.Fatalf("\n%s\nTranslate(...) of a shuffled snapshot: -want, +got:\n%s", tc.reason, diff)
 				}
@@ -192,9 +192,9 @@ func httpCases() map[string]translateCase {
 	)
 	return map[string]translateCase{
 		"Shared": {
-			reason:   "Routes to one target should share its cluster, and the rest should keep its order.",
-			contents: ir.Contents{Routes: two, Targets: targets("web")},
-			in:       Resources{Clusters: clusters(), Routes: routes},
+			reason:    "Routes to one target should share its cluster, and the rest should keep its order.",
+			contents:  ir.Contents{Routes: two, Targets: targets("web")},
+			resources: Resources{Clusters: clusters(), Routes: routes},
 			want: view{
 				Clusters: []string{"plain", webHTTP + " < " + webHTTP},
 				Sends: []string{
@@ -206,9 +206,9 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"OneDiffers": {
-			reason:   "A rule with a patched cluster should have a separate one, with the extension's endpoints.",
-			contents: ir.Contents{Routes: two, Targets: targets("web")},
-			in:       Resources{Clusters: clusters(slowConnect), Routes: routes},
+			reason:    "A rule with a patched cluster should have a separate one, with the extension's endpoints.",
+			contents:  ir.Contents{Routes: two, Targets: targets("web")},
+			resources: Resources{Clusters: clusters(slowConnect), Routes: routes},
 			want: view{
 				Clusters: []string{"plain", webHTTP + " < " + webHTTP, webLike + " < " + webHTTP},
 				Sends: []string{
@@ -225,7 +225,7 @@ func httpCases() map[string]translateCase {
 				Routes: two, Targets: targets("web"),
 				Pinned: map[ir.RouteKey][]string{routeKey(ir.KindHTTPRoute, "app"): {""}},
 			},
-			in: Resources{Clusters: clusters(), Routes: routes},
+			resources: Resources{Clusters: clusters(), Routes: routes},
 			want: view{
 				Clusters: []string{"plain", webHTTP + " < " + webHTTP, webOwn + " < " + webHTTP},
 				Sends: []string{
@@ -239,7 +239,7 @@ func httpCases() map[string]translateCase {
 		"GRPC": {
 			reason:   "A GRPCRoute should have a cluster for its own protocol.",
 			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web")},
-			in: Resources{
+			resources: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster("grpcroute/default/app/rule/0")},
 				Routes:   egRoutes(egRoute("grpcroute/default/app/rule/0/match/-1/www_example_com", prefix("/"), to("grpcroute/default/app/rule/0"))),
 			},
@@ -256,7 +256,7 @@ func httpCases() map[string]translateCase {
 				}))},
 				Targets: targets("web"),
 			},
-			in: Resources{
+			resources: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0)},
 				Routes: []*routev3.RouteConfiguration{{Name: "http-80", VirtualHosts: []*routev3.VirtualHost{{
 					Name: "*", Domains: []string{"*"}, Routes: []*routev3.Route{egRoute(match0, prefix("/"), to(rule0))},
@@ -270,7 +270,7 @@ func httpCases() map[string]translateCase {
 		"ZoneAware": {
 			reason:   "A rule with a cluster for each backend, which no route uses, should get the shared one.",
 			contents: ir.Contents{Routes: two[:1], Targets: targets("web")},
-			in: Resources{
+			resources: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to())),
 			},
@@ -282,7 +282,7 @@ func httpCases() map[string]translateCase {
 		"ZoneAwareMissing": {
 			reason:   "The route should be one that Envoy accepts even if its port has no target.",
 			contents: ir.Contents{Routes: two[:1], Targets: missing(targets("web"))},
-			in: Resources{
+			resources: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to())),
 			},
@@ -290,11 +290,11 @@ func httpCases() map[string]translateCase {
 				Clusters: []string{rule0 + "/backend/0"},
 				Sends:    []string{match0 + " > invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR"},
 			},
-			left: map[Reason]int{Unresolved: 1},
+			skipped: map[Reason]int{Unresolved: 1},
 		},
 		"ZoneAwareUnknown": {
 			reason: "The same should hold while the snapshot lacks the route.",
-			in: Resources{
+			resources: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to())),
 			},
@@ -306,7 +306,7 @@ func httpCases() map[string]translateCase {
 		"OtherBackends": {
 			reason:   "A rule with more backends in the message than in the snapshot should stay as it is.",
 			contents: ir.Contents{Routes: two[:1], Targets: targets("web")},
-			in: Resources{
+			resources: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0"), egCluster(rule0 + "/backend/1")},
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0+"/backend/1=1"))),
 			},
@@ -314,7 +314,7 @@ func httpCases() map[string]translateCase {
 				Clusters: []string{rule0 + "/backend/0", rule0 + "/backend/1"},
 				Sends:    []string{match0 + " > " + rule0 + "/backend/1=1 else INTERNAL_SERVER_ERROR"},
 			},
-			left: map[Reason]int{Stale: 1},
+			skipped: map[Reason]int{Stale: 1},
 		},
 		"CORS": {
 			reason: "The route that Envoy Gateway adds for preflights should follow the rule.",
@@ -322,7 +322,7 @@ func httpCases() map[string]translateCase {
 				Routes:  []*ir.Route{route(ir.KindHTTPRoute, "app", withMatch(rule(ours(0, "web", 1)), ir.Match{Method: "GET"}))},
 				Targets: targets("web"),
 			},
-			in: Resources{
+			resources: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0)},
 				Routes: egRoutes(
 					egRoute(match0, header(prefix("/"), ":method", "GET"), to(rule0)),
@@ -340,7 +340,7 @@ func httpCases() map[string]translateCase {
 				Routes:  []*ir.Route{route(ir.KindHTTPRoute, "app", at("/web", rule(ours(0, "web", 1))))},
 				Targets: targets("web"),
 			},
-			in: Resources{
+			resources: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0)},
 				Routes:   egRoutes(egRoute(rule0+"/match/0/cors-preflight_example_com", prefix("/web"), to(rule0))),
 			},
@@ -350,25 +350,25 @@ func httpCases() map[string]translateCase {
 			},
 		},
 		"Unknown": {
-			reason:   "A rule whose target the snapshot lacks should stay as it is and answer 503.",
-			contents: ir.Contents{Routes: two[:1]},
-			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
-			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
-			left:     map[Reason]int{Unresolved: 1},
+			reason:    "A rule whose target the snapshot lacks should stay as it is and answer 503.",
+			contents:  ir.Contents{Routes: two[:1]},
+			resources: Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
+			want:      view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
+			skipped:   map[Reason]int{Unresolved: 1},
 		},
 		"Missing": {
-			reason:   "A rule whose object does not exist should stay as it is: Envoy Gateway answers 500 by itself.",
-			contents: ir.Contents{Routes: two[:1], Targets: missing(targets("web"))},
-			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
-			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
-			left:     map[Reason]int{Unresolved: 1},
+			reason:    "A rule whose object does not exist should stay as it is: Envoy Gateway answers 500 by itself.",
+			contents:  ir.Contents{Routes: two[:1], Targets: missing(targets("web"))},
+			resources: Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
+			want:      view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
+			skipped:   map[Reason]int{Unresolved: 1},
 		},
 		"Patched": {
-			reason:   "A route that a patch sent to another cluster should keep it.",
-			contents: ir.Contents{Routes: two[:1], Targets: targets("web")},
-			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to("elsewhere")))},
-			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > elsewhere"}},
-			left:     map[Reason]int{Patched: 1},
+			reason:    "A route that a patch sent to another cluster should keep it.",
+			contents:  ir.Contents{Routes: two[:1], Targets: targets("web")},
+			resources: Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to("elsewhere")))},
+			want:      view{Clusters: []string{rule0}, Sends: []string{match0 + " > elsewhere"}},
+			skipped:   map[Reason]int{Patched: 1},
 		},
 	}
 }
@@ -381,10 +381,10 @@ func l4Cases() map[string]translateCase {
 	}
 	return map[string]translateCase{
 		"TCP": {
-			reason:   "A TCPRoute to one target should use its shared cluster.",
-			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindTCPRoute, "db", rule(ours(0, "web", 1)))}, Targets: targets("web")},
-			in:       l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
-			want:     view{Clusters: []string{webTCP + " < " + webTCP}, Sends: []string{"tcproute/default/db > " + webTCP}},
+			reason:    "A TCPRoute to one target should use its shared cluster.",
+			contents:  ir.Contents{Routes: []*ir.Route{route(ir.KindTCPRoute, "db", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			resources: l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
+			want:      view{Clusters: []string{webTCP + " < " + webTCP}, Sends: []string{"tcproute/default/db > " + webTCP}},
 		},
 		"TCPSplit": {
 			reason: "A TCPRoute beside a Service should keep Envoy Gateway's cluster for it, by the route's weights.",
@@ -392,7 +392,7 @@ func l4Cases() map[string]translateCase {
 				Routes:  []*ir.Route{route(ir.KindTCPRoute, "db", rule(svc(0, 3), ours(1, "web", 5), ours(2, "db", 2)))},
 				Targets: targets("web", "db"),
 			},
-			in: l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
+			resources: l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
 			want: view{
 				Clusters: []string{tcp, "tailscale/services/default/db/80/tcp < tailscale/services/default/db/80/tcp", webTCP + " < " + webTCP},
 				Sends:    []string{"tcproute/default/db > " + tcp + "=3 tailscale/services/default/db/80/tcp=2 " + webTCP + "=5"},
@@ -406,40 +406,40 @@ func l4Cases() map[string]translateCase {
 				}))},
 				Targets: []*ir.Target{{Key: ir.TargetKey{Kind: ir.TargetServices, Namespace: "secret", Name: "web", Port: 80, Protocol: ir.ProtocolTCP}}},
 			},
-			in:   l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
-			want: view{Clusters: []string{tcp}, Sends: []string{"tcproute/default/db > " + tcp}},
-			left: map[Reason]int{Unresolved: 1},
+			resources: l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
+			want:      view{Clusters: []string{tcp}, Sends: []string{"tcproute/default/db > " + tcp}},
+			skipped:   map[Reason]int{Unresolved: 1},
 		},
 		"TLS": {
-			reason:   "A TLSRoute should use the cluster of TCP.",
-			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindTLSRoute, "sni", rule(ours(0, "web", 1)))}, Targets: targets("web")},
-			in:       l4(egTCP("tlsroute/default/sni", tls), egCluster(tls)),
-			want:     view{Clusters: []string{webTCP + " < " + webTCP}, Sends: []string{"tlsroute/default/sni > " + webTCP}},
+			reason:    "A TLSRoute should use the cluster of TCP.",
+			contents:  ir.Contents{Routes: []*ir.Route{route(ir.KindTLSRoute, "sni", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			resources: l4(egTCP("tlsroute/default/sni", tls), egCluster(tls)),
+			want:      view{Clusters: []string{webTCP + " < " + webTCP}, Sends: []string{"tlsroute/default/sni > " + webTCP}},
 		},
 		"TLSManyRules": {
-			reason:   "A TLSRoute whose rules are pooled should keep their one cluster.",
-			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindTLSRoute, "sni", owned(rule(ours(0, "web", 1), svc(1, 1))))}, Targets: targets("web")},
-			in:       l4(egTCP("tlsroute/default/sni", tls), egCluster(tls)),
-			want:     view{Clusters: []string{tls + " < tailscale/rule/tlsroute/default/sni/#"}, Sends: []string{"tlsroute/default/sni > " + tls}},
+			reason:    "A TLSRoute whose rules are pooled should keep their one cluster.",
+			contents:  ir.Contents{Routes: []*ir.Route{route(ir.KindTLSRoute, "sni", owned(rule(ours(0, "web", 1), svc(1, 1))))}, Targets: targets("web")},
+			resources: l4(egTCP("tlsroute/default/sni", tls), egCluster(tls)),
+			want:      view{Clusters: []string{tls + " < tailscale/rule/tlsroute/default/sni/#"}, Sends: []string{"tlsroute/default/sni > " + tls}},
 		},
 		"UDP": {
-			reason:   "A UDPRoute to one target should use its shared cluster.",
-			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindUDPRoute, "dns", rule(ours(0, "web", 1)))}, Targets: targets("web")},
-			in:       l4(egUDP(udp), egCluster(udp)),
-			want:     view{Clusters: []string{webUDP + " < " + webUDP}, Sends: []string{"udp > " + webUDP}},
+			reason:    "A UDPRoute to one target should use its shared cluster.",
+			contents:  ir.Contents{Routes: []*ir.Route{route(ir.KindUDPRoute, "dns", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			resources: l4(egUDP(udp), egCluster(udp)),
+			want:      view{Clusters: []string{webUDP + " < " + webUDP}, Sends: []string{"udp > " + webUDP}},
 		},
 		"UDPSplit": {
-			reason:   "UDP has no weighted clusters: one should hold all endpoints.",
-			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindUDPRoute, "dns", rule(ours(0, "web", 1), svc(1, 3)))}, Targets: targets("web")},
-			in:       l4(egUDP(udp), egCluster(udp)),
-			want:     view{Clusters: []string{udp + " < tailscale/rule/udproute/default/dns/#"}, Sends: []string{"udp > " + udp}},
+			reason:    "UDP has no weighted clusters: one should hold all endpoints.",
+			contents:  ir.Contents{Routes: []*ir.Route{route(ir.KindUDPRoute, "dns", rule(ours(0, "web", 1), svc(1, 3)))}, Targets: targets("web")},
+			resources: l4(egUDP(udp), egCluster(udp)),
+			want:      view{Clusters: []string{udp + " < tailscale/rule/udproute/default/dns/#"}, Sends: []string{"udp > " + udp}},
 		},
 		"UDPUnsupported": {
-			reason:   "A backend whose endpoints only Envoy Gateway knows cannot be in the extension's list.",
-			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindUDPRoute, "dns", rule(ours(0, "web", 1), other(1, 3)))}, Targets: targets("web")},
-			in:       l4(egUDP(udp), egCluster(udp)),
-			want:     view{Clusters: []string{udp}, Sends: []string{"udp > " + udp}},
-			left:     map[Reason]int{Unsupported: 1},
+			reason:    "A backend whose endpoints only Envoy Gateway knows cannot be in the extension's list.",
+			contents:  ir.Contents{Routes: []*ir.Route{route(ir.KindUDPRoute, "dns", rule(ours(0, "web", 1), other(1, 3)))}, Targets: targets("web")},
+			resources: l4(egUDP(udp), egCluster(udp)),
+			want:      view{Clusters: []string{udp}, Sends: []string{"udp > " + udp}},
+			skipped:   map[Reason]int{Unsupported: 1},
 		},
 	}
 }

@@ -61,7 +61,7 @@ func tuningCases() map[string]translateCase {
 			Targets: targets("web"), Pinned: pinned, Tunings: tuned,
 		}
 	}
-	in := func(change, other func(*clusterv3.Cluster)) Resources {
+	resources := func(change, other func(*clusterv3.Cluster)) Resources {
 		return Resources{
 			Clusters: []*clusterv3.Cluster{egCluster(rule0, change), egCluster(second, other)},
 			Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0)), egRoute(secondTo, prefix("/"), to(second))),
@@ -74,29 +74,29 @@ func tuningCases() map[string]translateCase {
 	shared := []string{match0 + " > " + webHTTP, secondTo + " > " + webHTTP}
 	return map[string]translateCase{
 		"HealthPortOfRoute": {
-			reason:   "A route whose policy has a port for health checks should have a list with that port.",
-			contents: two(map[ir.RouteKey][]string{app: {""}}, map[ir.RouteKey]map[string]ir.Tuning{app: port}),
-			in:       in(checked, func(*clusterv3.Cluster) {}),
-			want:     view{Clusters: []string{webHTTP + " < " + webHTTP, ownApp + " < " + webHTTP + "+health=9090"}, Sends: apart},
+			reason:    "A route whose policy has a port for health checks should have a list with that port.",
+			contents:  two(map[ir.RouteKey][]string{app: {""}}, map[ir.RouteKey]map[string]ir.Tuning{app: port}),
+			resources: resources(checked, func(*clusterv3.Cluster) {}),
+			want:      view{Clusters: []string{webHTTP + " < " + webHTTP, ownApp + " < " + webHTTP + "+health=9090"}, Sends: apart},
 		},
 		"HealthPortOfGateway": {
 			reason:   "If all routes have it, they should share a cluster with such a list.",
-			contents: two(nil, both), in: in(checked, checked),
+			contents: two(nil, both), resources: resources(checked, checked),
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP + "+health=9090"}, Sends: shared},
 		},
 		"HealthPortElsewhere": {
 			reason:   "A policy that Envoy Gateway did not apply should change no list: its cluster has no health check.",
-			contents: two(nil, both), in: in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
+			contents: two(nil, both), resources: resources(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: shared},
 		},
 		"PreferLocal": {
 			reason:   "Only the cluster should state that it prefers the zone.",
-			contents: two(nil, nil), in: in(local, local),
+			contents: two(nil, nil), resources: resources(local, local),
 			want: view{Clusters: []string{webHTTP + " < " + webHTTP + "+local"}, Sends: shared},
 		},
 		"PreferLocalOfOne": {
 			reason:   "Routes whose lists differ should have different clusters.",
-			contents: two(nil, nil), in: in(local, func(*clusterv3.Cluster) {}),
+			contents: two(nil, nil), resources: resources(local, func(*clusterv3.Cluster) {}),
 			want: view{
 				Clusters: []string{webHTTP + " < " + webHTTP, webLike + " < " + webHTTP + "+local"},
 				Sends:    []string{match0 + " > " + webLike, secondTo + " > " + webHTTP},
@@ -107,17 +107,17 @@ func tuningCases() map[string]translateCase {
 			contents: http2(two(nil, map[ir.RouteKey]map[string]ir.Tuning{
 				app: {"": {HTTP2: ir.HTTP2{Streams: 7}}}, routeKey(ir.KindHTTPRoute, "other"): {"": {HTTP2: ir.HTTP2{Streams: 8}}},
 			})),
-			in: in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
+			resources: resources(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
 			want: view{
 				Clusters: []string{webHTTP + " < " + webHTTP, webLike + " < " + webHTTP},
 				Sends:    []string{match0 + " > " + webLike, secondTo + " > " + webHTTP},
 			},
 		},
 		"HTTP2OfHTTP1": {
-			reason:   "The settings should change nothing for HTTP/1.",
-			contents: two(nil, map[ir.RouteKey]map[string]ir.Tuning{app: {"": {HTTP2: ir.HTTP2{Streams: 7}}}}),
-			in:       in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
-			want:     view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: shared},
+			reason:    "The settings should change nothing for HTTP/1.",
+			contents:  two(nil, map[ir.RouteKey]map[string]ir.Tuning{app: {"": {HTTP2: ir.HTTP2{Streams: 7}}}}),
+			resources: resources(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
+			want:      view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: shared},
 		},
 		"ZonesOfTCPRoute": {
 			reason: "They should apply to a TCPRoute too.",
@@ -126,8 +126,8 @@ func tuningCases() map[string]translateCase {
 				Targets: targets("db"),
 				Tunings: map[ir.RouteKey]map[string]ir.Tuning{routeKey(ir.KindTCPRoute, "db"): {"": {Zones: []ir.ZoneWeight{{Zone: "a", Weight: 3}}}}},
 			},
-			in:   Resources{Clusters: []*clusterv3.Cluster{egCluster(l4)}, Listeners: []*listenerv3.Listener{egTCP("tcproute/default/db", l4)}},
-			want: view{Clusters: []string{dbTCP + " < " + dbTCP + "+zone=a:3"}, Sends: []string{"tcproute/default/db > " + dbTCP}},
+			resources: Resources{Clusters: []*clusterv3.Cluster{egCluster(l4)}, Listeners: []*listenerv3.Listener{egTCP("tcproute/default/db", l4)}},
+			want:      view{Clusters: []string{dbTCP + " < " + dbTCP + "+zone=a:3"}, Sends: []string{"tcproute/default/db > " + dbTCP}},
 		},
 	}
 }

@@ -24,10 +24,10 @@ type use struct {
 	key ruleKey
 
 	// route of the snapshot, and its rule that corresponds to the message's. rule is nil if there
-	// is none. Its index there, at, may differ from the index in the message.
+	// is none. index is the rule's index there, which may differ from the one in the message.
 	route *ir.Route
 	rule  *ir.Rule
-	at    int
+	index int
 
 	// matches of the rule's HTTP routes in the message, each once.
 	matches []ir.Match
@@ -98,12 +98,12 @@ func (g *gatherer) use(k ruleKey) *use {
 // findRule finds the snapshot's rule for the message's: the one at its index or, if rules were
 // inserted or removed that one of the two does not have yet, the one with the same matches.
 func (u *use) findRule() {
-	u.at = max(u.key.rule, 0)
-	if u.key.http() && !u.matchesRule(u.at) {
-		u.at = slices.IndexFunc(u.route.Rules, func(r ir.Rule) bool { return sameMatches(u.matches, r.Matches) })
+	u.index = max(u.key.rule, 0)
+	if u.key.http() && !u.matchesRule(u.index) {
+		u.index = slices.IndexFunc(u.route.Rules, func(r ir.Rule) bool { return sameMatches(u.matches, r.Matches) })
 	}
-	if u.at >= 0 && u.at < len(u.route.Rules) {
-		u.rule = &u.route.Rules[u.at]
+	if u.index >= 0 && u.index < len(u.route.Rules) {
+		u.rule = &u.route.Rules[u.index]
 	}
 }
 
@@ -113,13 +113,13 @@ func (u *use) matchesRule(i int) bool {
 }
 
 // sends returns the first cluster that the rule sends to and that fulfils the condition.
-func (u *use) sends(is func(cluster string) bool) string {
+func (u *use) sends(match func(cluster string) bool) string {
 	for _, a := range u.actions {
-		if is(a.GetCluster()) {
+		if match(a.GetCluster()) {
 			return a.GetCluster()
 		}
 		for _, c := range a.GetWeightedClusters().GetClusters() {
-			if is(c.GetName()) {
+			if match(c.GetName()) {
 				return c.GetName()
 			}
 		}

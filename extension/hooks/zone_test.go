@@ -42,26 +42,26 @@ func TestPreferZone(t *testing.T) {
 	}
 	zones := map[ir.RouteKey]map[string]ir.Tuning{routeKey(ir.KindHTTPRoute, "app"): {"": {Zones: []ir.ZoneWeight{{Zone: "a", Weight: 1}}}}}
 	cases := map[string]struct {
-		reason   string
-		from     uint32
-		balancer ir.LoadBalancer
-		change   func(*clusterv3.Cluster)
-		tunings  map[ir.RouteKey]map[string]ir.Tuning
-		want     uint64
-		policy   proto.Message
-		list     string
+		reason    string
+		threshold uint32
+		balancer  ir.LoadBalancer
+		change    func(*clusterv3.Cluster)
+		tunings   map[ir.RouteKey]map[string]ir.Tuning
+		want      uint64
+		policy    proto.Message
+		list      string
 	}{
 		"No":         {reason: "Without it endpoints of all zones should have their weights.", policy: &leastrequestv3.LeastRequest{}, list: webHTTP},
-		"Yes":        {reason: "Requests should stay in the zone.", from: 1, want: 1, policy: &leastrequestv3.LeastRequest{}, list: webHTTP + "+local"},
-		"RoundRobin": {reason: "The load balancer of the object should stay.", from: 3, balancer: ir.RoundRobin, want: 3, policy: &roundrobinv3.RoundRobin{}, list: webHTTP + "+local"},
-		"Policy":     {reason: "The load balancer of a policy should stay.", from: 1, change: chosen, want: 1, policy: &randomv3.Random{}, list: webHTTP + "+local"},
-		"Zones":      {reason: "The weights of zones in a policy should take precedence.", from: 1, tunings: zones, policy: &leastrequestv3.LeastRequest{}, list: webHTTP + "+zone=a:1"},
+		"Yes":        {reason: "Requests should stay in the zone.", threshold: 1, want: 1, policy: &leastrequestv3.LeastRequest{}, list: webHTTP + "+local"},
+		"RoundRobin": {reason: "The load balancer of the object should stay.", threshold: 3, balancer: ir.RoundRobin, want: 3, policy: &roundrobinv3.RoundRobin{}, list: webHTTP + "+local"},
+		"Policy":     {reason: "The load balancer of a policy should stay.", threshold: 1, change: chosen, want: 1, policy: &randomv3.Random{}, list: webHTTP + "+local"},
+		"Zones":      {reason: "The weights of zones in a policy should take precedence.", threshold: 1, tunings: zones, policy: &leastrequestv3.LeastRequest{}, list: webHTTP + "+zone=a:1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ts := targets("web")
-			for _, of := range ts {
-				of.Shape.PreferZone, of.Shape.LoadBalancer = tc.from, tc.balancer
+			for _, target := range ts {
+				target.Shape.PreferZone, target.Shape.LoadBalancer = tc.threshold, tc.balancer
 			}
 			s := ir.NewSnapshot(ir.Contents{Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))}, Targets: ts, Tunings: tc.tunings})
 			c := egCluster(rule0)

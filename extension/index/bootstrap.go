@@ -43,17 +43,17 @@ func newBootstrapObjects() bootstrapObjects {
 }
 
 // putBootstrap stores an object that decides on the bootstrap of a Gateway's Envoys.
-func (all *objects) putBootstrap(in *input, p *pending) (bool, error) {
-	switch o := in.Object.(type) {
+func (all *objects) putBootstrap(change *input, p *pending) (bool, error) {
+	switch o := change.Object.(type) {
 	case *gwapiv1.Gateway:
-		all.putParameters(o, in.name, in.Gone, p)
+		all.putParameters(o, change.name, change.Deleted, p)
 	case *gwapiv1.GatewayClass:
-		all.putClass(o, in.Gone, p)
+		all.putClass(o, change.Deleted, p)
 	case *unstructured.Unstructured:
 		if gk := o.GroupVersionKind().GroupKind(); gk.Group != parse.GroupEnvoyGateway || gk.Kind != parse.KindEnvoyProxy {
 			return false, nil
 		}
-		return true, all.putEnvoyProxy(o, in.name, in.Gone, p)
+		return true, all.putEnvoyProxy(o, change.name, change.Deleted, p)
 	default:
 		return false, nil
 	}
@@ -61,7 +61,7 @@ func (all *objects) putBootstrap(in *input, p *pending) (bool, error) {
 }
 
 // putParameters stores the class and the EnvoyProxy that a Gateway names.
-func (all *objects) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, gone bool, d *pending) {
+func (all *objects) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, deleted bool, d *pending) {
 	d.markName(bootstrapSection, n)
 	p := gatewayParameters{class: string(o.Spec.GatewayClassName)}
 	if i := o.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
@@ -72,13 +72,13 @@ func (all *objects) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, go
 			p.proxy.Name = i.ParametersRef.Name
 		}
 	}
-	put(all.parameters, n, p, gone)
+	put(all.parameters, n, p, deleted)
 }
 
 // putClass stores the EnvoyProxy of a GatewayClass.
-func (all *objects) putClass(o *gwapiv1.GatewayClass, gone bool, p *pending) {
+func (all *objects) putClass(o *gwapiv1.GatewayClass, deleted bool, p *pending) {
 	delete(all.classes, o.Name)
-	if r := o.Spec.ParametersRef; !gone && r != nil {
+	if r := o.Spec.ParametersRef; !deleted && r != nil {
 		n := types.NamespacedName{}
 		if r.Group == parse.GroupEnvoyGateway && r.Kind == parse.KindEnvoyProxy {
 			n = types.NamespacedName{Namespace: string(ptr.Deref(r.Namespace, "")), Name: r.Name}
@@ -89,10 +89,10 @@ func (all *objects) putClass(o *gwapiv1.GatewayClass, gone bool, p *pending) {
 }
 
 // putEnvoyProxy stores the part of an EnvoyProxy that decides on a bootstrap.
-func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.NamespacedName, gone bool, p *pending) error {
+func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.NamespacedName, deleted bool, p *pending) error {
 	delete(all.proxies, n)
 	all.markBootstraps(p)
-	if gone {
+	if deleted {
 		return nil
 	}
 	proxy, err := parse.ParseEnvoyProxy(o)
@@ -113,8 +113,8 @@ func (all *objects) markBootstraps(p *pending) {
 // bootstrapOf returns what is known about a Gateway's Envoys.
 func (all *objects) bootstrapOf(gateway types.NamespacedName) ir.Bootstrap {
 	p, ok := all.parameters[gateway]
-	config, known := all.envoyGatewayConfig()
-	if !ok || !known {
+	config, configured := all.envoyGatewayConfig()
+	if !ok || !configured {
 		return ir.Bootstrap{}
 	}
 	var ofClass, ofGateway *parse.EnvoyProxy
@@ -148,12 +148,12 @@ func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
 func (s *Store) recomputeBootstraps(e *edit) {
 	for c := range e.marked(bootstrapSection) {
 		gateway := c.NamespacedName
-		old, now := e.next.Bootstraps.Get(gateway), s.objects.bootstrapOf(gateway)
-		if old == now {
+		old, current := e.next.Bootstraps.Get(gateway), s.objects.bootstrapOf(gateway)
+		if old == current {
 			continue
 		}
-		e.digest(c, bootstrapSum(gateway, old), bootstrapSum(gateway, now))
-		e.next.Bootstraps.Put(e.next, gateway, now, now == ir.Bootstrap{})
+		e.digest(c, bootstrapSum(gateway, old), bootstrapSum(gateway, current))
+		e.next.Bootstraps.Put(e.next, gateway, current, current == ir.Bootstrap{})
 	}
 }
 

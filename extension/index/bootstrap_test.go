@@ -123,7 +123,7 @@ func TestBootstrapped(t *testing.T) {
 				}
 				// Without the objects no Gateway has the authority.
 				for _, c := range changes {
-					if c.Gone = true; applyChanges(s, c) != nil {
+					if c.Deleted = true; applyChanges(s, c) != nil {
 						t.Fatalf("cannot remove %T", c.Object)
 					}
 				}
@@ -147,7 +147,7 @@ func TestBootstrapDigest(t *testing.T) {
 	if len(gateways) != 1 {
 		t.Fatalf("want one Gateway with routes, got %v", gateways)
 	}
-	for n, before := range gateways {
+	for n, initial := range gateways {
 		objects := []Change{
 			{Object: &gwapiv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}, Spec: gwapiv1.GatewaySpec{
 				GatewayClassName: "envoy",
@@ -162,16 +162,16 @@ func TestBootstrapDigest(t *testing.T) {
 		if err := applyChanges(s, objects...); err != nil {
 			t.Fatal(err)
 		}
-		if s.Snapshot().GatewayDigest(n) == before {
+		if s.Snapshot().GatewayDigest(n) == initial {
 			t.Error("want another digest of the Gateway with the authority")
 		}
 		if d := s.Snapshot().GatewayDigest(types.NamespacedName{Namespace: n.Namespace, Name: "empty"}); d != "" {
 			t.Error("a Gateway without routes has a digest")
 		}
-		if err := applyChanges(s, Change{Object: objects[2].Object, Gone: true}); err != nil {
+		if err := applyChanges(s, Change{Object: objects[2].Object, Deleted: true}); err != nil {
 			t.Fatal(err)
 		}
-		if s.Snapshot().GatewayDigest(n) != before {
+		if s.Snapshot().GatewayDigest(n) != initial {
 			t.Error("want the first digest of the Gateway without the authority")
 		}
 	}
@@ -208,14 +208,14 @@ func TestFailOpen(t *testing.T) {
 				if got := s.Snapshot().Edit().Policies.Get(name("p")).FailOpen; got != tc.want {
 					t.Errorf("%s: FailOpen: want %t, got %t", tc.reason, tc.want, got)
 				}
-				config.Gone = true
+				config.Deleted = true
 				if err := applyChanges(s, config); err != nil {
 					t.Fatal(err)
 				}
 				if s.Snapshot().Edit().Policies.Get(name("p")).FailOpen {
 					t.Error("FailOpen: want false without a configuration")
 				}
-				config.Gone = false
+				config.Deleted = false
 			}
 		})
 	}

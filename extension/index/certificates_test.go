@@ -40,13 +40,13 @@ func TestCertificates(t *testing.T) {
 		Notice          string
 		KeyPair         bool
 	}
-	const until = "Presents a certificate that is valid until 2026-06-01T01:00:00Z"
+	const validity = "Presents a certificate that is valid until 2026-06-01T01:00:00Z"
 	const denied = "No ReferenceGrant in namespace vault lets a TailscaleRoutePolicy of namespace shop name Secret client"
 	cases := map[string]struct {
-		reason string
-		docs   []string
-		held   map[types.NamespacedName]ir.CertificateSecret
-		want   said
+		reason  string
+		docs    []string
+		secrets map[types.NamespacedName]ir.CertificateSecret
+		want    said
 	}{
 		"Unknown": {
 			reason: "No certificate should be presented before the Secret is read.",
@@ -54,15 +54,15 @@ func TestCertificates(t *testing.T) {
 			want:   said{Secrets: []types.NamespacedName{name("client")}, Reason: ir.ReasonPending, Problem: "Secret shop/client is not known yet", Notice: "Requests are answered 503: Secret shop/client is not known yet"},
 		},
 		"Known": {
-			reason: "A known certificate should be presented, and the notice should say until when it is valid.",
-			docs:   []string{policyOf("p", presentsClient), routeToWeb},
-			held:   map[types.NamespacedName]ir.CertificateSecret{name("client"): parse.ParseSecret(name("client"), good, objecttest.SecretTime)},
-			want:   said{Secrets: []types.NamespacedName{name("client")}, Notice: until, KeyPair: true},
+			reason:  "A known certificate should be presented, and the notice should say until when it is valid.",
+			docs:    []string{policyOf("p", presentsClient), routeToWeb},
+			secrets: map[types.NamespacedName]ir.CertificateSecret{name("client"): parse.ParseSecret(name("client"), good, objecttest.SecretTime)},
+			want:    said{Secrets: []types.NamespacedName{name("client")}, Notice: validity, KeyPair: true},
 		},
 		"Missing": {
-			reason: "A missing Secret should be reported.",
-			docs:   []string{policyOf("p", presentsClient), routeToWeb},
-			held:   map[types.NamespacedName]ir.CertificateSecret{name("client"): parse.ParseSecret(name("client"), nil, objecttest.SecretTime)},
+			reason:  "A missing Secret should be reported.",
+			docs:    []string{policyOf("p", presentsClient), routeToWeb},
+			secrets: map[types.NamespacedName]ir.CertificateSecret{name("client"): parse.ParseSecret(name("client"), nil, objecttest.SecretTime)},
 			want: said{
 				Secrets: []types.NamespacedName{name("client")}, Reason: ir.ReasonInvalidCertificate,
 				Problem: "Secret shop/client does not exist; make it, or correct clientCertificateRef",
@@ -74,22 +74,22 @@ func TestCertificates(t *testing.T) {
 			docs:   []string{policyOf("p", presentsClient)},
 		},
 		"NotGranted": {
-			reason: "A Secret of another namespace should not be read without a ReferenceGrant.",
-			docs:   []string{policyOf("p", presentsOther), routeToWeb},
-			held:   map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
-			want:   said{Reason: ir.ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
+			reason:  "A Secret of another namespace should not be read without a ReferenceGrant.",
+			docs:    []string{policyOf("p", presentsOther), routeToWeb},
+			secrets: map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
+			want:    said{Reason: ir.ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
 		},
 		"GrantOfRoutes": {
-			reason: "A ReferenceGrant for routes should not permit policies.",
-			docs:   []string{policyOf("p", presentsOther), routeToWeb, routeGrant},
-			held:   map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
-			want:   said{Reason: ir.ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
+			reason:  "A ReferenceGrant for routes should not permit policies.",
+			docs:    []string{policyOf("p", presentsOther), routeToWeb, routeGrant},
+			secrets: map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
+			want:    said{Reason: ir.ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
 		},
 		"Granted": {
-			reason: "A ReferenceGrant for policies should permit the Secret, even if it is created later.",
-			docs:   []string{policyOf("p", presentsOther), routeToWeb, vaultGrant},
-			held:   map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
-			want:   said{Secrets: []types.NamespacedName{vault}, Notice: until, KeyPair: true},
+			reason:  "A ReferenceGrant for policies should permit the Secret, even if it is created later.",
+			docs:    []string{policyOf("p", presentsOther), routeToWeb, vaultGrant},
+			secrets: map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
+			want:    said{Secrets: []types.NamespacedName{vault}, Notice: validity, KeyPair: true},
 		},
 	}
 	for n, tc := range cases {
@@ -98,7 +98,7 @@ func TestCertificates(t *testing.T) {
 			for _, doc := range tc.docs {
 				apply(t, s, false, doc)
 			}
-			for n, h := range tc.held {
+			for n, h := range tc.secrets {
 				s.SetSecret(n, &h)
 			}
 			p := s.Snapshot().Edit().Policies.Get(name("p"))
@@ -126,19 +126,19 @@ func TestCertificatesChange(t *testing.T) {
 		t.Error("no notification of a Secret to read")
 	}
 	seen := map[string]bool{s.Snapshot().GatewayDigest(gw): true}
-	step := func(what string, o *corev1.Secret) {
+	step := func(description string, o *corev1.Secret) {
 		t.Helper()
 		h := parse.ParseSecret(name("client"), o, objecttest.SecretTime)
 		s.SetSecret(name("client"), &h)
 		d := s.Snapshot().GatewayDigest(gw)
 		if seen[d] {
-			t.Errorf("%s: the digest of the Gateway did not change", what)
+			t.Errorf("%s: the digest of the Gateway did not change", description)
 		}
 		seen[d] = true
-		before := s.Snapshot()
+		previous := s.Snapshot()
 		s.SetSecret(name("client"), &h)
-		if s.Snapshot() != before {
-			t.Errorf("%s: the same Secret again changed the Snapshot", what)
+		if s.Snapshot() != previous {
+			t.Errorf("%s: the same Secret again changed the Snapshot", description)
 		}
 	}
 	step("a first certificate", objecttest.TLSSecret(t, objecttest.ECDSAKey(t)))
@@ -177,14 +177,14 @@ func TestGatewayCertificates(t *testing.T) {
 	}
 	fingerprint := parse.ParseSecret(secret, good, objecttest.SecretTime).Pair.Fingerprint()
 	cases := map[string]struct {
-		reason string
-		docs   []string
-		held   map[types.NamespacedName]ir.CertificateSecret
-		want   said
+		reason  string
+		docs    []string
+		secrets map[types.NamespacedName]ir.CertificateSecret
+		want    said
 	}{
 		"None":  {reason: "A Gateway that names no Secret presents none.", docs: []string{gatewayOf("gw"), routeToWeb}, want: said{Revise: true}},
-		"Known": {reason: "A known certificate should be presented.", docs: []string{presentingGateway("{name: client}"), routeToWeb}, held: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true, Revise: true}},
-		"Alone": {reason: "A Gateway without a route to one of our kinds needs no translation.", docs: []string{presentingGateway("{name: client}")}, held: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true}},
+		"Known": {reason: "A known certificate should be presented.", docs: []string{presentingGateway("{name: client}"), routeToWeb}, secrets: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true, Revise: true}},
+		"Alone": {reason: "A Gateway without a route to one of our kinds needs no translation.", docs: []string{presentingGateway("{name: client}")}, secrets: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true}},
 		"Other": {
 			reason: "A reference to another kind than Secret should be reported.", docs: []string{presentingGateway("{kind: Vault, group: example.com, name: client}"), routeToWeb},
 			want: said{Certificate: &ir.ClientCertificate{Secret: secret, Reason: ir.ReasonInvalidCertificate, Problem: "spec.tls.backend.clientCertificateRef names no Secret"}, Revise: true},
@@ -194,7 +194,7 @@ func TestGatewayCertificates(t *testing.T) {
 			want: said{Certificate: &ir.ClientCertificate{Secret: vault, Reason: ir.ReasonNotPermitted, Problem: "No ReferenceGrant in namespace vault lets a Gateway of namespace infra name Secret client"}, Revise: true},
 		},
 		"Granted": {
-			reason: "A ReferenceGrant for Gateways should permit the Secret.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, grant}, held: map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
+			reason: "A ReferenceGrant for Gateways should permit the Secret.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, grant}, secrets: map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
 			want: said{Certificate: &ir.ClientCertificate{Secret: vault, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{vault}, KeyPair: true, Revise: true},
 		},
 	}
@@ -204,8 +204,8 @@ func TestGatewayCertificates(t *testing.T) {
 			for _, doc := range tc.docs {
 				apply(t, s, false, doc)
 			}
-			before := s.Snapshot().GatewayDigest(gw)
-			for n, h := range tc.held {
+			previous := s.Snapshot().GatewayDigest(gw)
+			for n, h := range tc.secrets {
 				s.SetSecret(n, &h)
 			}
 			c := s.Snapshot().Certificate(gw)
@@ -216,7 +216,7 @@ func TestGatewayCertificates(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if after := s.Snapshot().GatewayDigest(gw); got.Revise && got.KeyPair && after == before {
+			if updated := s.Snapshot().GatewayDigest(gw); got.Revise && got.KeyPair && updated == previous {
 				t.Errorf("%s\nthe certificate did not change the digest of the Gateway", tc.reason)
 			}
 			for _, doc := range tc.docs {

@@ -67,12 +67,12 @@ func TestConfigMaps(t *testing.T) {
 
 // TestTooManyConfigMaps names more ConfigMaps than a namespace may, and removes its oldest policy.
 func TestTooManyConfigMaps(t *testing.T) {
-	const each = 8
-	const count = limits.NamespaceConfigMaps/each + 1
+	const perPolicy = 8
+	const count = limits.NamespaceConfigMaps/perPolicy + 1
 	s := NewStore()
 	policy := func(i int) string {
 		var names []string
-		for j := range each {
+		for j := range perPolicy {
 			names = append(names, fmt.Sprintf("ca-%d-%d", i, j))
 		}
 		return policyOfCAs(fmt.Sprintf("p%d", i), fmt.Sprintf("web%d", i), i, names...)
@@ -89,16 +89,16 @@ func TestTooManyConfigMaps(t *testing.T) {
 	if got := len(s.ConfigMaps()); got != limits.NamespaceConfigMaps {
 		t.Errorf("%d ConfigMaps are read, want %d", got, limits.NamespaceConfigMaps)
 	}
-	check := func(when string, i int, refs, message string) {
+	check := func(stage string, i int, refs, message string) {
 		t.Helper()
 		k := keyWeb
 		k.Name = fmt.Sprintf("web%d", i)
 		target := s.Snapshot().Target(k)
 		if len(target.TLSPolicies) != 1 || target.TLSPolicies[0].ResolvedRefs != refs || !strings.Contains(target.TLSPolicies[0].Message, message) {
-			t.Errorf("%s: policy %d: want %s, %q, got %+v", when, i, refs, message, target.TLSPolicies)
+			t.Errorf("%s: policy %d: want %s, %q, got %+v", stage, i, refs, message, target.TLSPolicies)
 		}
 		if target.Problem == "" || len(target.Localities) > 0 {
-			t.Errorf("%s: policy %d: want no endpoints, got problem %q and %v", when, i, target.Problem, target.Localities)
+			t.Errorf("%s: policy %d: want no endpoints, got problem %q and %v", stage, i, target.Problem, target.Localities)
 		}
 	}
 	for i := range count - 1 {
@@ -113,7 +113,7 @@ func TestTooManyConfigMaps(t *testing.T) {
 // policy's status says so, whether or not the target keeps what it has.
 func TestConfigMapNotKnown(t *testing.T) {
 	unreadable := parse.UnreadableConfigMap(name("next"))
-	gone := parse.ConfigMap{Authorities: backendtls.ParseAuthorities(nil)}
+	absent := parse.ConfigMap{Authorities: backendtls.ParseAuthorities(nil)}
 	api := ir.TargetKey{Kind: ir.TargetEndpoints, Namespace: "shop", Name: "edge", Port: 443, Protocol: ir.ProtocolHTTP}
 	routeToAPI := strings.Replace(routeToWeb, "kind: TailscaleServices, name: web, port: 80", "kind: TailscaleEndpoints, name: edge, port: 443", 1)
 	ofAPI := func(configMap string) string {
@@ -123,69 +123,69 @@ func TestConfigMapNotKnown(t *testing.T) {
 	https := []string{routeToAPI, proxySetEdge, sliceEdge, endpointsEdge}
 	verified := &ir.UpstreamTLS{ServerName: "web.example.com", CA: certificateCA}
 	cases := map[string]struct {
-		reason string
-		key    ir.TargetKey
-		before []string
+		reason  string
+		key     ir.TargetKey
+		initial []string
 
 		// policy names the ConfigMap next, and state is what is known of it.
 		policy string
 		state  *parse.ConfigMap
-		after  []string
+		final  []string
 
 		tls     *ir.UpstreamTLS
 		problem string
 	}{
 		"Plain": {
-			reason: "Nothing should be sent to a target that had no TLS.", key: keyWeb, before: plain, policy: policyOfCAs("p", "web", 1, "next"),
+			reason: "Nothing should be sent to a target that had no TLS.", key: keyWeb, initial: plain, policy: policyOfCAs("p", "web", 1, "next"),
 			problem: "names ConfigMap next, which is not known yet",
 		},
 		"Verified": {
-			reason: "A target that serves with TLS should keep it.", key: keyWeb, before: append([]string{policyOfCAs("p", "web", 1, "ca"), configMapCA}, plain...),
+			reason: "A target that serves with TLS should keep it.", key: keyWeb, initial: append([]string{policyOfCAs("p", "web", 1, "ca"), configMapCA}, plain...),
 			policy: policyOfCAs("p", "web", 1, "next"), tls: verified,
 		},
 		"Changed": {
-			reason: "It should keep it when something else of it changes meanwhile, too.", key: keyWeb, before: append([]string{policyOfCAs("p", "web", 1, "ca"), configMapCA}, plain...),
-			policy: policyOfCAs("p", "web", 1, "next"), after: []string{strings.Replace(sliceApp, "10.0.0.1", "10.0.0.9", 1)}, tls: verified,
+			reason: "It should keep it when something else of it changes meanwhile, too.", key: keyWeb, initial: append([]string{policyOfCAs("p", "web", 1, "ca"), configMapCA}, plain...),
+			policy: policyOfCAs("p", "web", 1, "next"), final: []string{strings.Replace(sliceApp, "10.0.0.1", "10.0.0.9", 1)}, tls: verified,
 		},
 		"Known": {
-			reason: "The certificates should apply once they are known.", key: keyWeb, before: append([]string{tlsPolicy}, plain...),
-			policy: strings.Replace(policyOfCAs("web", "web", 1, "next"), "hostname: web", "hostname: new", 1), after: []string{configMapOf("next")},
+			reason: "The certificates should apply once they are known.", key: keyWeb, initial: append([]string{tlsPolicy}, plain...),
+			policy: strings.Replace(policyOfCAs("web", "web", 1, "next"), "hostname: web", "hostname: new", 1), final: []string{configMapOf("next")},
 			tls: &ir.UpstreamTLS{ServerName: "new.example.com", CA: certificateCA},
 		},
 		"Missing": {
-			reason: "Nothing should be sent once it is known that the ConfigMap does not exist.", key: keyWeb, before: append([]string{policyOfCAs("p", "web", 1, "ca"), configMapCA}, plain...),
-			policy: policyOfCAs("p", "web", 1, "next"), state: &gone,
+			reason: "Nothing should be sent once it is known that the ConfigMap does not exist.", key: keyWeb, initial: append([]string{policyOfCAs("p", "web", 1, "ca"), configMapCA}, plain...),
+			policy: policyOfCAs("p", "web", 1, "next"), state: &absent,
 			problem: "names ConfigMap next, which does not exist; create it",
 		},
 		"Unreadable": {
-			reason: "A ConfigMap that the extension may not read is known to be unusable.", key: keyWeb, before: append([]string{policyOfCAs("p", "web", 1, "ca"), configMapCA}, plain...),
+			reason: "A ConfigMap that the extension may not read is known to be unusable.", key: keyWeb, initial: append([]string{policyOfCAs("p", "web", 1, "ca"), configMapCA}, plain...),
 			policy: policyOfCAs("p", "web", 1, "next"), state: &unreadable,
 			problem: "names ConfigMap next, which the extension may not read; grant it list and watch",
 		},
 		"Refused": {
 			reason: "A target whose policy could not be applied should stay without endpoints.", key: keyWeb,
-			before: append([]string{policyOfCAs("p", "web", 1, "ca"), strings.Replace(configMapCA, certificateInYAML, "none", 1)}, plain...),
-			policy: policyOfCAs("p", "web", 1, "next"), problem: "is not known yet",
+			initial: append([]string{policyOfCAs("p", "web", 1, "ca"), strings.Replace(configMapCA, certificateInYAML, "none", 1)}, plain...),
+			policy:  policyOfCAs("p", "web", 1, "next"), problem: "is not known yet",
 		},
 		"HTTPS": {
-			reason: "Endpoints with HTTPS should keep the verification that they had without a policy.", key: api, before: https,
+			reason: "Endpoints with HTTPS should keep the verification that they had without a policy.", key: api, initial: https,
 			policy: ofAPI("next"), tls: &ir.UpstreamTLS{ServerName: "api.tail1.ts.net"},
 		},
 		"RefusedHTTPS": {
 			reason: "They should not get it back when the policy before could not be applied.", key: api,
-			before: append([]string{ofAPI("ca"), strings.Replace(configMapCA, certificateInYAML, "none", 1)}, https...),
-			policy: ofAPI("next"), tls: &ir.UpstreamTLS{ServerName: "api.tail1.ts.net"}, problem: "is not known yet",
+			initial: append([]string{ofAPI("ca"), strings.Replace(configMapCA, certificateInYAML, "none", 1)}, https...),
+			policy:  ofAPI("next"), tls: &ir.UpstreamTLS{ServerName: "api.tail1.ts.net"}, problem: "is not known yet",
 		},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := NewStore()
-			apply(t, s, false, tc.before...)
+			apply(t, s, false, tc.initial...)
 			apply(t, s, false, tc.policy)
 			if tc.state != nil {
 				s.SetConfigMap(name("next"), tc.state)
 			}
-			apply(t, s, false, tc.after...)
+			apply(t, s, false, tc.final...)
 			got := s.Snapshot().Target(tc.key)
 			if !strings.Contains(got.Problem, tc.problem) || (got.Problem == "") != (tc.problem == "") || (len(got.Localities) == 0) != (tc.problem != "") || (len(got.TLSPolicies) == 0) != (n == "Known") {
 				t.Errorf("%s\nwant problem %q, got %q, localities %v and policies %v", tc.reason, tc.problem, got.Problem, got.Localities, got.TLSPolicies)

@@ -16,11 +16,11 @@ import (
 )
 
 // putDiscovery stores the result of a policy's Discovery.
-func (all *objects) putDiscovery(o *tailnetv1alpha1.Discovery, n types.NamespacedName, gone bool, p *pending) {
+func (all *objects) putDiscovery(o *tailnetv1alpha1.Discovery, n types.NamespacedName, deleted bool, p *pending) {
 	f := parse.ParseDiscovery(o)
-	put(all.discovered, n, f, gone || f == nil)
-	if of, ok := all.discoverers[n]; ok {
-		p.markName(policySection, of)
+	put(all.discovered, n, f, deleted || f == nil)
+	if policy, ok := all.discoverers[n]; ok {
+		p.markName(policySection, policy)
 	}
 }
 
@@ -36,10 +36,10 @@ func (all *objects) findDevices(p *ir.RoutePolicy) {
 		if !slices.ContainsFunc(r.Matches, func(m ir.PolicyMatch) bool { return m.Devices != nil }) {
 			continue
 		}
-		now := *r
-		now.Matches = slices.Clone(r.Matches)
-		for j := range now.Matches {
-			m := &now.Matches[j]
+		updated := *r
+		updated.Matches = slices.Clone(r.Matches)
+		for j := range updated.Matches {
+			m := &updated.Matches[j]
 			if m.Devices == nil {
 				continue
 			}
@@ -59,7 +59,7 @@ func (all *objects) findDevices(p *ir.RoutePolicy) {
 				p.Notices[r.Name] = join(p.Notices[r.Name], deniesUnknown)
 			}
 		}
-		p.Rules[i] = &now
+		p.Rules[i] = &updated
 	}
 }
 

@@ -41,7 +41,7 @@ func TestDevices(t *testing.T) {
 	cases := []struct {
 		reason  string
 		doc     string
-		gone    bool
+		deleted bool
 		want    []netip.Prefix
 		notice  string
 		devices int32
@@ -82,13 +82,13 @@ func TestDevices(t *testing.T) {
 			notice: "Devices are not known yet",
 		},
 		{
-			reason: "The devices should be removed with the Discovery.", doc: found(ours, "{}"), gone: true,
+			reason: "The devices should be removed with the Discovery.", doc: found(ours, "{}"), deleted: true,
 			notice: "Devices are not known yet", same: true,
 		},
 	}
 	for _, tc := range cases {
-		before := s.Snapshot().GatewayDigest(gw)
-		apply(t, s, tc.gone, tc.doc)
+		previous := s.Snapshot().GatewayDigest(gw)
+		apply(t, s, tc.deleted, tc.doc)
 		if diff := cmp.Diff(tc.want, rules().Matches[0].Clients, cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 		}
@@ -99,7 +99,7 @@ func TestDevices(t *testing.T) {
 		if p.Notices["a"] != tc.notice || p.Devices["a"] != tc.devices {
 			t.Errorf("%s Got notice %q and %d devices, want %q and %d", tc.reason, p.Notices["a"], p.Devices["a"], tc.notice, tc.devices)
 		}
-		if same := before == s.Snapshot().GatewayDigest(gw); same != tc.same {
+		if same := previous == s.Snapshot().GatewayDigest(gw); same != tc.same {
 			t.Errorf("%s Got the same digest: %t", tc.reason, same)
 		}
 	}

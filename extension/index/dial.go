@@ -56,14 +56,14 @@ func (d DialPolicy) refused(a netip.Addr) string {
 // refusedHost returns why connections to a host are refused before it is looked up. It is
 // empty if they are allowed.
 func (d DialPolicy) refusedHost(host string) string {
-	why := address.RefusedHost(host)
+	reason := address.RefusedHost(host)
 	if a, err := netip.ParseAddr(host); err == nil {
-		why = d.refused(a)
+		reason = d.refused(a)
 	}
-	if d.Loopback && why == address.Localhost {
+	if d.Loopback && reason == address.Localhost {
 		return ""
 	}
-	return why
+	return reason
 }
 
 // endpointsOf returns the referrer for TailscaleEndpoints of a namespace.
@@ -74,41 +74,41 @@ func endpointsOf(namespace string) refgrant.Referrer {
 // A claim is an object with an address, and the Service that the object belongs to. The
 // Service has no name for an EndpointSlice without one.
 type claim struct {
-	by      grouped
+	owner   grouped
 	service types.NamespacedName
 }
 
 // owners are the objects with an address in the cluster, and the addresses by object.
 type owners struct {
-	claims map[netip.Addr][]claim
-	of     map[grouped][]netip.Addr
+	claims    map[netip.Addr][]claim
+	addresses map[grouped][]netip.Addr
 }
 
 func newOwners() owners {
-	return owners{claims: map[netip.Addr][]claim{}, of: map[grouped][]netip.Addr{}}
+	return owners{claims: map[netip.Addr][]claim{}, addresses: map[grouped][]netip.Addr{}}
 }
 
 // claim replaces the addresses of an object, and marks the targets that depend on one of the
 // old or new addresses. It does nothing if Envoys may not connect to any address.
-func (all *objects) claim(by grouped, service types.NamespacedName, addresses []netip.Addr, p *pending) {
+func (all *objects) claim(owner grouped, service types.NamespacedName, addresses []netip.Addr, p *pending) {
 	if !all.dialPolicy.Direct {
 		return
 	}
 	o := &all.owners
-	for _, a := range o.of[by] {
-		o.claims[a] = slices.DeleteFunc(o.claims[a], func(c claim) bool { return c.by == by })
+	for _, a := range o.addresses[owner] {
+		o.claims[a] = slices.DeleteFunc(o.claims[a], func(c claim) bool { return c.owner == owner })
 		if len(o.claims[a]) == 0 {
 			delete(o.claims, a)
 		}
 		p.ref(refAddress, types.NamespacedName{Name: a.String()})
 	}
-	delete(o.of, by)
+	delete(o.addresses, owner)
 	for _, a := range addresses {
-		o.claims[a] = append(o.claims[a], claim{by: by, service: service})
+		o.claims[a] = append(o.claims[a], claim{owner: owner, service: service})
 		p.ref(refAddress, types.NamespacedName{Name: a.String()})
 	}
 	if len(addresses) > 0 {
-		o.of[by] = addresses
+		o.addresses[owner] = addresses
 	}
 }
 
@@ -139,8 +139,8 @@ func addressesOfSlice(o *discoveryv1.EndpointSlice) []netip.Addr {
 }
 
 // unlessGone returns the addresses of an object that is not deleted.
-func unlessGone(gone bool, addresses []netip.Addr) []netip.Addr {
-	if gone {
+func unlessGone(deleted bool, addresses []netip.Addr) []netip.Addr {
+	if deleted {
 		return nil
 	}
 	return addresses
@@ -148,9 +148,9 @@ func unlessGone(gone bool, addresses []netip.Addr) []netip.Addr {
 
 // parseAddresses returns addresses in canonical form, each once. It skips strings that are
 // not addresses, such as None.
-func parseAddresses(in []string) []netip.Addr {
-	out := make([]netip.Addr, 0, len(in))
-	for _, s := range in {
+func parseAddresses(values []string) []netip.Addr {
+	out := make([]netip.Addr, 0, len(values))
+	for _, s := range values {
 		if a, err := netip.ParseAddr(s); err == nil {
 			out = append(out, a.Unmap())
 		}
@@ -164,30 +164,30 @@ func parseAddresses(in []string) []netip.Addr {
 type refusal string
 
 // refuse returns why objects of a kind may not make Envoy connect to an address.
-func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
-	if why := v.dialPolicy.refused(a); why != "" {
-		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", a, why))
+func (v *view) refuse(referrer refgrant.Referrer, a netip.Addr) refusal {
+	if reason := v.dialPolicy.refused(a); reason != "" {
+		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", a, reason))
 	}
 	forms := []netip.Addr{a}
-	if in, ok := address.Embedded(a); ok {
-		forms = append(forms, in)
+	if embedded, ok := address.Embedded(a); ok {
+		forms = append(forms, embedded)
 	}
 	foreign := map[string][]types.NamespacedName{}
 	for _, f := range forms {
 		v.lookup(refAddress, types.NamespacedName{Name: f.String()})
 		for _, c := range v.owners.claims[f] {
-			if c.service.Namespace != by.Namespace && v.owns(c) {
+			if c.service.Namespace != referrer.Namespace && v.owns(c) {
 				foreign[c.service.Namespace] = append(foreign[c.service.Namespace], c.service)
 			}
 		}
 	}
 	var out refusal
-	var of types.NamespacedName
+	var service types.NamespacedName
 	for _, services := range foreign {
 		slices.SortFunc(services, ir.CompareNames)
-		if !slices.ContainsFunc(services, func(n types.NamespacedName) bool { return v.mayName(by, n) }) && (out == "" || ir.CompareNames(services[0], of) < 0) {
-			of = services[0]
-			out = ungranted(a.String(), by, of)
+		if !slices.ContainsFunc(services, func(n types.NamespacedName) bool { return v.mayName(referrer, n) }) && (out == "" || ir.CompareNames(services[0], service) < 0) {
+			service = services[0]
+			out = ungranted(a.String(), referrer, service)
 		}
 	}
 	return out
@@ -196,7 +196,7 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 // owns reports whether the addresses of an object are its Service's own. The controller of
 // EndpointSlices leaves those of a Service without a selector alone, also if another client wrote them.
 func (v *view) owns(c claim) bool {
-	if c.by.kind != refSlices {
+	if c.owner.kind != refSlices {
 		return true
 	}
 	s := v.kubeServices[v.lookup(refService, c.service)]
@@ -205,38 +205,38 @@ func (v *view) owns(c claim) bool {
 
 // refuseName returns why objects of a kind may not make Envoy connect to a host name, such
 // as that of a Service of another namespace without a ReferenceGrant.
-func (v *view) refuseName(by refgrant.Referrer, host string) refusal {
-	if why := v.dialPolicy.refusedHost(host); why != "" {
-		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", host, why))
+func (v *view) refuseName(referrer refgrant.Referrer, host string) refusal {
+	if reason := v.dialPolicy.refusedHost(host); reason != "" {
+		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", host, reason))
 	}
-	if n, ok := refgrant.ServiceOf(host); ok && !v.mayName(by, n) {
-		return ungranted(host, by, n)
+	if n, ok := refgrant.ServiceOf(host); ok && !v.mayName(referrer, n) {
+		return ungranted(host, referrer, n)
 	}
 	return ""
 }
 
 // mayName reports whether objects of a kind may name a Service.
-func (v *view) mayName(by refgrant.Referrer, n types.NamespacedName) bool {
-	if n.Namespace != by.Namespace {
+func (v *view) mayName(referrer refgrant.Referrer, n types.NamespacedName) bool {
+	if n.Namespace != referrer.Namespace {
 		v.lookup(refGrants, types.NamespacedName{Namespace: n.Namespace})
 	}
-	return v.grants.PermitService(by, n)
+	return v.grants.PermitService(referrer, n)
 }
 
 // ungranted returns the refusal of a host that belongs to a Service of another namespace.
-func ungranted(host string, by refgrant.Referrer, n types.NamespacedName) refusal {
-	of, name := "namespace "+n.Namespace, ""
+func ungranted(host string, referrer refgrant.Referrer, n types.NamespacedName) refusal {
+	owner, name := "namespace "+n.Namespace, ""
 	if n.Name != "" {
-		of, name = "Service "+n.String(), " name "+n.Name
+		owner, name = "Service "+n.String(), " name "+n.Name
 	}
 	return refusal(fmt.Sprintf("%s is refused: it is of %s; add a ReferenceGrant to namespace %s, from kind %s (group %s) of namespace %s to kind Service (group \"\")%s",
-		host, of, n.Namespace, by.Kind, by.Group, by.Namespace, name))
+		host, owner, n.Namespace, referrer.Kind, referrer.Group, referrer.Namespace, name))
 }
 
 // direct returns the endpoints of a host for a target, and records refused addresses in the
 // target. The problem says why there are no endpoints.
-func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int32) ([]zonedEndpoint, string) {
-	out, problem, refused := v.hostEndpoints(t, by, host, port)
+func (v *view) direct(t *ir.Target, referrer refgrant.Referrer, host string, port int32) ([]zonedEndpoint, string) {
+	out, problem, refused := v.hostEndpoints(t, referrer, host, port)
 	if refused != "" {
 		t.Refused = append(t.Refused, string(refused))
 	}
@@ -246,22 +246,22 @@ func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int3
 // hostEndpoints returns the addresses of a host that Envoys may connect to, and the problem
 // or refusal of the others. Package dns looks up names; until it has done so once, the target is
 // pending.
-func (v *view) hostEndpoints(t *ir.Target, by refgrant.Referrer, host string, port int32) (out []zonedEndpoint, problem string, refused refusal) {
+func (v *view) hostEndpoints(t *ir.Target, referrer refgrant.Referrer, host string, port int32) (out []zonedEndpoint, problem string, refused refusal) {
 	if !v.dialPolicy.Direct {
 		return nil, "", refusal(fmt.Sprintf("%s is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets to true in the extension's chart", host))
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
-		if refused = v.refuse(by, a); refused != "" {
+		if refused = v.refuse(referrer, a); refused != "" {
 			return nil, "", refused
 		}
 		return []zonedEndpoint{{Endpoint: ir.Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, "", ""
 	}
 	host = ir.CanonicalHost(host)
-	if refused = v.refuseName(by, host); refused != "" {
+	if refused = v.refuseName(referrer, host); refused != "" {
 		return nil, "", refused
 	}
-	addresses, known := v.hosts[v.lookup(refHost, types.NamespacedName{Name: host}).Name]
-	t.Pending = t.Pending || !known
+	addresses, resolved := v.hosts[v.lookup(refHost, types.NamespacedName{Name: host}).Name]
+	t.Pending = t.Pending || !resolved
 	if len(addresses) == 0 {
 		return nil, fmt.Sprintf("the address of %s is not known; look whether the name exists, or set an address", host), ""
 	}
@@ -270,8 +270,8 @@ func (v *view) hostEndpoints(t *ir.Target, by refgrant.Referrer, host string, po
 		if err != nil {
 			continue
 		}
-		if why := v.refuse(by, a); why != "" {
-			refused = cmp.Or(refused, refusal(fmt.Sprintf("%s has an address that cannot be used: %s", host, why)))
+		if reason := v.refuse(referrer, a); reason != "" {
+			refused = cmp.Or(refused, refusal(fmt.Sprintf("%s has an address that cannot be used: %s", host, reason)))
 			continue
 		}
 		out = append(out, zonedEndpoint{Endpoint: ir.Endpoint{Address: s, Port: port, Hostname: host, Weight: 1}})

@@ -112,8 +112,8 @@ func TestForbiddenAddresses(t *testing.T) {
 			}
 			for way, target := range ways {
 				got := target()
-				if of := addressesOf(got); len(of) > 0 {
-					t.Errorf("%s: Envoy must not connect to %s, but has endpoints %v", way, host, of)
+				if addresses := addressesOf(got); len(addresses) > 0 {
+					t.Errorf("%s: Envoy must not connect to %s, but has endpoints %v", way, host, addresses)
 				}
 				if got.Problem == "" || way != "EndpointSlice" && !strings.Contains(got.Problem, "is refused") {
 					t.Errorf("%s: the problem must say that %s is refused, got %q", way, host, got.Problem)

@@ -40,18 +40,18 @@ func newDigests() digests {
 // recomputeDigests updates the digests of Gateways.
 func (s *Store) recomputeDigests(e *edit) {
 	for _, k := range e.reshaped {
-		now := ir.Sum(shapeSum(e.next.Targets.Get(k)))
-		grown := now - s.digests.targets[k]
-		if s.digests.targets[k] = now; now == 0 {
+		current := ir.Sum(shapeSum(e.next.Targets.Get(k)))
+		grown := current - s.digests.targets[k]
+		if s.digests.targets[k] = current; current == 0 {
 			delete(s.digests.targets, k)
 		}
-		for of := range s.namedBy[consumer{target: k}] {
-			if _, ok := e.contributors[of]; ok {
+		for dependent := range s.namedBy[consumer{target: k}] {
+			if _, ok := e.contributors[dependent]; ok {
 				continue
 			}
-			p := s.digests.contributions[of]
+			p := s.digests.contributions[dependent]
 			p.sum += grown
-			s.replaceContribution(e, of, p)
+			s.replaceContribution(e, dependent, p)
 		}
 	}
 	for c := range e.contributors {
@@ -61,25 +61,25 @@ func (s *Store) recomputeDigests(e *edit) {
 
 // readmit marks the contribution of a contributor that has not changed, if other Gateways than before
 // admit it.
-func (s *Store) readmit(e *edit, c contributor, now []types.NamespacedName) {
-	if !slices.Equal(s.digests.contributions[c].gateways, now) {
+func (s *Store) readmit(e *edit, c contributor, gateways []types.NamespacedName) {
+	if !slices.Equal(s.digests.contributions[c].gateways, gateways) {
 		e.contributors[c] = struct{}{}
 		e.translate = true
 	}
 }
 
 // replaceContribution replaces the contribution of a contributor in the digests of Gateways.
-func (s *Store) replaceContribution(e *edit, c contributor, now contribution) {
+func (s *Store) replaceContribution(e *edit, c contributor, current contribution) {
 	old, ok := s.digests.contributions[c]
-	if s.digests.contributions[c] = now; len(now.gateways) == 0 {
+	if s.digests.contributions[c] = current; len(current.gateways) == 0 {
 		delete(s.digests.contributions, c)
 	}
-	if !ok && len(now.gateways) == 0 {
+	if !ok && len(current.gateways) == 0 {
 		return
 	}
-	one := 1
+	increment := 1
 	if sections[c.section].auxiliary {
-		one = 0
+		increment = 0
 	}
 	add := func(gateway types.NamespacedName, sum uint64, contributors int) {
 		d := e.next.Digests.Get(gateway)
@@ -87,9 +87,9 @@ func (s *Store) replaceContribution(e *edit, c contributor, now contribution) {
 		e.next.Digests.Put(e.next, gateway, d, d == ir.Digest{})
 	}
 	for _, g := range old.gateways {
-		add(g, -old.sum, -one)
+		add(g, -old.sum, -increment)
 	}
-	for _, g := range now.gateways {
-		add(g, now.sum, one)
+	for _, g := range current.gateways {
+		add(g, current.sum, increment)
 	}
 }

@@ -55,8 +55,8 @@ func TestGatewayDigestsFollowState(t *testing.T) {
 			for _, doc := range docs {
 				apply(t, s, true, doc)
 			}
-			if left := maps.Collect(s.Snapshot().GatewayDigests()); len(left) > 0 {
-				t.Errorf("want no digests after all objects are deleted, got %v", left)
+			if remaining := maps.Collect(s.Snapshot().GatewayDigests()); len(remaining) > 0 {
+				t.Errorf("want no digests after all objects are deleted, got %v", remaining)
 			}
 			if len(s.digests.contributions)+len(s.digests.targets) > 0 {
 				t.Errorf("contributions of deleted objects are kept: %v", s.digests)
@@ -81,13 +81,13 @@ func TestAboutGateway(t *testing.T) {
 	gateway := strings.Replace(gateway, "name: gw,", "name: gw3,", 1)
 	s := NewStore()
 	apply(t, s, false, everything()...)
-	before := s.Snapshot()
+	previous := s.Snapshot()
 	apply(t, s, false, gateway)
 	want := &ir.Gateway{Class: "envoy", Listeners: []string{"http: HTTP 80", "https: HTTPS 443 *.example.com"}, Sections: []string{"http", "https"}, HTTPPorts: map[string]int32{"http": 80}}
 	if diff := cmp.Diff(want, s.Snapshot().Gateway(gw)); diff != "" {
 		t.Errorf("a new Gateway: -want, +got:\n%s", diff)
 	}
-	if now := s.Snapshot(); now.Revision != before.Revision || now.Digest != before.Digest {
+	if current := s.Snapshot(); current.Revision != previous.Revision || current.Digest != previous.Digest {
 		t.Error("a Gateway alone changed the revision or the digest")
 	}
 	apply(t, s, true, gateway)
@@ -107,10 +107,10 @@ func TestAdmittingGateways(t *testing.T) {
 	plain := strings.NewReplacer("group: gateway.tailscale.com, kind: TailscaleServices, ", "").Replace(routeToWeb)
 	policy := policyOf("p", "{name: a, actions: [{type: Deny}]}")
 	cases := map[string]struct {
-		reason string
-		docs   []string
-		gone   string
-		want   bool
+		reason  string
+		docs    []string
+		deleted string
+		want    bool
 	}{
 		"NoGateway":       {reason: "Where there is no Gateway, a route of another namespace should affect none.", docs: []string{routeToWeb}},
 		"Default":         {reason: "A Gateway admits only routes of its namespace by default.", docs: []string{routeToWeb, gateway}},
@@ -123,7 +123,7 @@ func TestAdmittingGateways(t *testing.T) {
 		"Own":             {reason: "Routes of the Gateway's namespace should always count.", docs: []string{own}, want: true},
 		"Later":           {reason: "A Gateway that admits routes later should count.", docs: []string{routeToWeb, gateway, allowed("{namespaces: {from: All}}")}, want: true},
 		"NoLonger":        {reason: "A Gateway that admits routes no longer should not.", docs: []string{routeToWeb, allowed("{namespaces: {from: All}}"), gateway}},
-		"Gone":            {reason: "Nor should a Gateway that is deleted.", docs: []string{routeToWeb, allowed("{namespaces: {from: All}}")}, gone: allowed("{namespaces: {from: All}}")},
+		"Gone":            {reason: "Nor should a Gateway that is deleted.", docs: []string{routeToWeb, allowed("{namespaces: {from: All}}")}, deleted: allowed("{namespaces: {from: All}}")},
 		"Policy":          {reason: "A policy of another namespace should affect no such Gateway.", docs: []string{plain, policy, gateway}},
 		"AdmittedPolicy":  {reason: "A policy of an admitted route should.", docs: []string{plain, policy, gateway, allowed("{namespaces: {from: All}}")}, want: true},
 		"PolicyNoLonger":  {reason: "A policy of a route that is admitted no longer should not.", docs: []string{plain, policy, allowed("{namespaces: {from: All}}"), gateway}},
@@ -135,8 +135,8 @@ func TestAdmittingGateways(t *testing.T) {
 			for _, d := range tc.docs {
 				apply(t, s, false, d)
 			}
-			if tc.gone != "" {
-				apply(t, s, true, tc.gone)
+			if tc.deleted != "" {
+				apply(t, s, true, tc.deleted)
 			}
 			if got := s.Snapshot().GatewayDigest(gw) != ""; got != tc.want {
 				t.Errorf("%s\nthe Gateway has a digest: want %t, got %t", tc.reason, tc.want, got)
@@ -149,10 +149,10 @@ func TestAdmittingGateways(t *testing.T) {
 func TestGatewayDigests(t *testing.T) {
 	gw, gw2, other := types.NamespacedName{Namespace: "infra", Name: "gw"}, types.NamespacedName{Namespace: "infra", Name: "gw2"}, types.NamespacedName{Namespace: "shop", Name: "other"}
 	cases := map[string]struct {
-		reason string
-		doc    string
-		gone   bool
-		want   map[types.NamespacedName]bool
+		reason  string
+		doc     string
+		deleted bool
+		want    map[types.NamespacedName]bool
 	}{
 		"Shape": {
 			reason: "A setting of a target should affect the Gateways whose routes name it.",
@@ -163,10 +163,10 @@ func TestGatewayDigests(t *testing.T) {
 			reason: "Endpoints should affect no digest, because Envoy gets them by EDS.",
 			doc:    strings.Replace(sliceApp, "10.0.0.1", "10.0.0.99", 1),
 		},
-		"Route":  {reason: "A route should affect its Gateway.", doc: tcpOfOther, gone: true, want: map[types.NamespacedName]bool{other: true}},
-		"Policy": {reason: "A policy should affect the Gateways of the routes that it pins.", doc: pinRule, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
-		"Tuning": {reason: "A policy with settings of endpoint lists should affect the Gateway that it targets.", doc: tuneGateway, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
-		"Grant":  {reason: "A grant should affect the Gateways of the routes that need it.", doc: grant, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"Route":  {reason: "A route should affect its Gateway.", doc: tcpOfOther, deleted: true, want: map[types.NamespacedName]bool{other: true}},
+		"Policy": {reason: "A policy should affect the Gateways of the routes that it pins.", doc: pinRule, deleted: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"Tuning": {reason: "A policy with settings of endpoint lists should affect the Gateway that it targets.", doc: tuneGateway, deleted: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"Grant":  {reason: "A grant should affect the Gateways of the routes that need it.", doc: grant, deleted: true, want: map[types.NamespacedName]bool{gw2: true}},
 		"ListenerSet": {
 			reason: "A route that moves to another Gateway should affect both Gateways.",
 			doc:    strings.Replace(listenerSet, "name: gw2, namespace: infra", "name: other, namespace: shop", 1),
@@ -177,14 +177,14 @@ func TestGatewayDigests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := NewStore()
 			apply(t, s, false, append(everything(), tcpOfOther, gatewayOf("gw"))...)
-			before := s.Snapshot()
+			previous := s.Snapshot()
 			changed, end := s.Revised()
 			defer end()
-			apply(t, s, tc.gone, tc.doc)
-			after := s.Snapshot()
+			apply(t, s, tc.deleted, tc.doc)
+			updated := s.Snapshot()
 			var got map[types.NamespacedName]bool
 			for _, g := range []types.NamespacedName{gw, gw2, other} {
-				if before.GatewayDigest(g) == after.GatewayDigest(g) {
+				if previous.GatewayDigest(g) == updated.GatewayDigest(g) {
 					continue
 				}
 				if got == nil {

@@ -49,8 +49,8 @@ func TestEditCost(t *testing.T) {
 		out := map[string]float64{}
 		for _, o := range first {
 			out[fmt.Sprintf("%T %s", o, o.GetName())] = testing.AllocsPerRun(3, func() {
-				for _, gone := range []bool{true, false} {
-					if err := applyChanges(s, Change{Object: o, Gone: gone}); err != nil {
+				for _, deleted := range []bool{true, false} {
+					if err := applyChanges(s, Change{Object: o, Deleted: deleted}); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -36,9 +36,9 @@ func (v *view) buildEndpoints(t *ir.Target, n types.NamespacedName) {
 	}
 	udp := t.Key.Protocol == ir.ProtocolUDP
 	var targets []tailnetv1alpha1.ProxySetTarget
-	for _, of := range set.Targets {
-		if of.Port == t.Key.Port && (of.Protocol == string(gatewayv1alpha1.EndpointProtocolUDP)) == udp && !v.attached(n, of) {
-			targets = append(targets, of)
+	for _, target := range set.Targets {
+		if target.Port == t.Key.Port && (target.Protocol == string(gatewayv1alpha1.EndpointProtocolUDP)) == udp && !v.attached(n, target) {
+			targets = append(targets, target)
 		}
 	}
 	if len(targets) == 0 {
@@ -50,15 +50,15 @@ func (v *view) buildEndpoints(t *ir.Target, n types.NamespacedName) {
 
 	problem := ""
 	sources := make([]source, 0, len(targets))
-	for _, of := range targets {
-		s := source{name: of.Name, priority: ir.PriorityLocal, weight: uint64(max(of.Weight, 1))}
-		name, _, _ := strings.Cut(of.Name, "/")
+	for _, target := range targets {
+		s := source{name: target.Name, priority: ir.PriorityLocal, weight: uint64(max(target.Weight, 1))}
+		name, _, _ := strings.Cut(target.Name, "/")
 		s.offline = v.offline[n][name]
 		wrong := ""
-		if of.Address != "" {
-			s.endpoints, wrong = v.directEndpoints(t, n.Namespace, of.Address)
+		if target.Address != "" {
+			s.endpoints, wrong = v.directEndpoints(t, n.Namespace, target.Address)
 		} else {
-			s.endpoints, s.proxied = v.egressPods(n.Namespace, set, of.ProxyPort), true
+			s.endpoints, s.proxied = v.egressPods(n.Namespace, set, target.ProxyPort), true
 		}
 		problem = cmp.Or(problem, wrong)
 		sources = append(sources, s)
@@ -95,19 +95,19 @@ func (v *view) directEndpoints(t *ir.Target, ns, address string) ([]zonedEndpoin
 // endpointsShape adds the settings of the endpoints behind targets to the shape. It returns
 // a problem if the settings exclude each other, because the endpoints share a cluster.
 func endpointsShape(t *ir.Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, targets []tailnetv1alpha1.ProxySetTarget) string {
-	by := map[string]gatewayv1alpha1.Endpoint{}
+	byName := map[string]gatewayv1alpha1.Endpoint{}
 	for _, e := range egress.Expand(spec.Endpoints) {
-		by[e.Name] = e
+		byName[e.Name] = e
 	}
 	var names []string
 	https, grpc := 0, 0
-	for _, of := range targets {
-		name, _, _ := strings.Cut(of.Name, "/")
-		e := by[name]
+	for _, target := range targets {
+		name, _, _ := strings.Cut(target.Name, "/")
+		e := byName[name]
 		if t.Shape.HealthCheck == nil && e.HealthCheck != nil {
 			t.Shape.HealthCheck = parse.HealthCheck(t.Key, e.HealthCheck, nil, parse.HostName(e))
 		}
-		switch gatewayv1alpha1.EndpointProtocol(of.Protocol) {
+		switch gatewayv1alpha1.EndpointProtocol(target.Protocol) {
 		case gatewayv1alpha1.EndpointProtocolHTTPS:
 			https++
 			names = append(names, parse.HostName(e))

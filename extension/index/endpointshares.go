@@ -56,13 +56,13 @@ func (s *endpointShares) set(k ir.TargetKey, n endpointSize) {
 	if share == nil {
 		share = &endpointShare{sizes: map[ir.TargetKey]endpointSize{}}
 	}
-	was := share.sizes[k]
-	if was.endpoints == n.endpoints && was.created.Equal(n.created) {
+	previous := share.sizes[k]
+	if previous.endpoints == n.endpoints && previous.created.Equal(n.created) {
 		return
 	}
 	s.namespaces[k.Namespace], s.dirty[k.Namespace] = share, struct{}{}
-	share.total += n.endpoints - was.endpoints
-	if was.endpoints == 0 || n.endpoints == 0 || !was.created.Equal(n.created) {
+	share.total += n.endpoints - previous.endpoints
+	if previous.endpoints == 0 || n.endpoints == 0 || !previous.created.Equal(n.created) {
 		share.order = nil
 	}
 	put(share.sizes, k, n, n.endpoints == 0)
@@ -84,15 +84,15 @@ func (s *endpointShares) settle() []ir.TargetKey {
 			continue
 		}
 		share.limited = false
-		left := limits.NamespaceEndpoints
+		remaining := limits.NamespaceEndpoints
 		for _, k := range share.byAge() {
 			n := share.sizes[k].endpoints
-			was, limited := s.most[k]
-			now := min(n, left)
-			left -= now
-			share.limited = share.limited || now < n
-			put(s.most, k, now, now == n)
-			if limited != (now < n) || limited && was != now {
+			previous, limited := s.most[k]
+			current := min(n, remaining)
+			remaining -= current
+			share.limited = share.limited || current < n
+			put(s.most, k, current, current == n)
+			if limited != (current < n) || limited && previous != current {
 				out = append(out, k)
 			}
 		}
@@ -133,15 +133,15 @@ func (v *view) limit(t *ir.Target, sources []source) []source {
 		}
 	}
 	slices.Sort(sizes)
-	part, kept := shareOf(sizes, most), 0
+	part, retained := shareOf(sizes, most), 0
 	out := slices.Clone(sources)
 	for i, s := range out {
 		out[i].endpoints = s.endpoints[:min(len(s.endpoints), part)]
 		if s.weight > 0 {
-			kept += len(out[i].endpoints)
+			retained += len(out[i].endpoints)
 		}
 	}
-	v.beyond = fmt.Sprintf("%d of its %d endpoints are left out, because the targets of namespace %s have more than %d and it is among the newest", v.count-kept, v.count, t.Key.Namespace, limits.NamespaceEndpoints)
+	v.beyond = fmt.Sprintf("%d of its %d endpoints are left out, because the targets of namespace %s have more than %d and it is among the newest", v.count-retained, v.count, t.Key.Namespace, limits.NamespaceEndpoints)
 	t.Refused = append(t.Refused, v.beyond)
 	return out
 }

@@ -16,7 +16,7 @@ import (
 // namespace within the limit and in one beyond it.
 func BenchmarkEndpointShares(b *testing.B) {
 	const targets = 5000
-	for name, each := range map[string]int{"Within": 1, "Beyond": 2 * limits.NamespaceEndpoints / targets} {
+	for name, perTarget := range map[string]int{"Within": 1, "Beyond": 2 * limits.NamespaceEndpoints / targets} {
 		b.Run(name, func(b *testing.B) {
 			s := newEndpointShares()
 			key := func(i int) ir.TargetKey {
@@ -25,13 +25,13 @@ func BenchmarkEndpointShares(b *testing.B) {
 			// Some hundred objects are of the same second.
 			created := func(i int) time.Time { return time.Unix(int64(i/500), 0) }
 			for i := range targets {
-				s.set(key(i), endpointSize{created: created(i), endpoints: each})
+				s.set(key(i), endpointSize{created: created(i), endpoints: perTarget})
 			}
 			s.settle()
 			n := 0
 			for b.Loop() {
 				n++
-				s.set(key(7), endpointSize{created: created(7), endpoints: each + n%2})
+				s.set(key(7), endpointSize{created: created(7), endpoints: perTarget + n%2})
 				s.settle()
 			}
 		})

@@ -90,11 +90,11 @@ func TestNamespaceEndpoints(t *testing.T) {
 					t.Errorf("%s\ntarget %d: -want, +got:\n%s", tc.reason, i, diff)
 				}
 				target, all := s.Snapshot().Target(k), cmp.Equal(want, tc.pods[i])
-				switch said := target.Problem + strings.Join(target.Refused, ""); {
-				case all && said != "":
-					t.Errorf("%s\ntarget %d: want no message, got %q", tc.reason, i, said)
-				case !all && !strings.Contains(said, "are left out"):
-					t.Errorf("%s\ntarget %d should say what is left out, got %q", tc.reason, i, said)
+				switch message := target.Problem + strings.Join(target.Refused, ""); {
+				case all && message != "":
+					t.Errorf("%s\ntarget %d: want no message, got %q", tc.reason, i, message)
+				case !all && !strings.Contains(message, "are left out"):
+					t.Errorf("%s\ntarget %d should say what is left out, got %q", tc.reason, i, message)
 				}
 			}
 			if got := count(key("shop", 0), 1); got[0] != 3 {

@@ -67,38 +67,38 @@ func (v *view) podsOf(n types.NamespacedName, family discoveryv1.AddressType, po
 		second = discoveryv1.AddressTypeIPv4
 	}
 	for _, f := range []discoveryv1.AddressType{family, second} {
-		by := map[string]zonedEndpoint{}
+		byAddress := map[string]zonedEndpoint{}
 		for _, s := range all {
 			p := port(s)
 			if s.Family != f || p == 0 {
 				continue
 			}
-			for _, of := range s.Endpoints {
-				e := zonedEndpoint{zone: of.Zone, Endpoint: ir.Endpoint{Address: of.Address, Port: p, Weight: 1}}
+			for _, endpoint := range s.Endpoints {
+				e := zonedEndpoint{zone: endpoint.Zone, Endpoint: ir.Endpoint{Address: endpoint.Address, Port: p, Weight: 1}}
 				switch {
-				case ready(of):
-				case of.Terminating && of.Serving:
+				case ready(endpoint):
+				case endpoint.Terminating && endpoint.Serving:
 					e.Health = ir.Draining
 				default:
 					continue
 				}
 				// A pod may be in two slices while one replaces the other.
-				if old, ok := by[of.Address]; !ok || old.Health == ir.Draining {
-					by[of.Address] = e
+				if old, ok := byAddress[endpoint.Address]; !ok || old.Health == ir.Draining {
+					byAddress[endpoint.Address] = e
 				}
 			}
 		}
-		if len(by) > 0 {
-			return sortedZoned(by)
+		if len(byAddress) > 0 {
+			return sortedZoned(byAddress)
 		}
 	}
 	return nil
 }
 
 // sortedZoned returns the endpoints sorted by address.
-func sortedZoned(by map[string]zonedEndpoint) []zonedEndpoint {
-	out := make([]zonedEndpoint, 0, len(by))
-	for _, e := range by {
+func sortedZoned(byAddress map[string]zonedEndpoint) []zonedEndpoint {
+	out := make([]zonedEndpoint, 0, len(byAddress))
+	for _, e := range byAddress {
 		out = append(out, e)
 	}
 	slices.SortFunc(out, func(a, b zonedEndpoint) int { return cmp.Compare(a.Address, b.Address) })

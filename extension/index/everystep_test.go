@@ -70,15 +70,15 @@ func kindIfUnstructured(o client.Object) string {
 
 // A stepper holds the state that a store has received.
 type stepper struct {
-	all    []client.Object
-	there  map[int]client.Object
-	hosts  map[string][]string
-	secret map[types.NamespacedName]*ir.CertificateSecret
-	serves func(types.NamespacedName) bool
+	all      []client.Object
+	existing map[int]client.Object
+	hosts    map[string][]string
+	secret   map[types.NamespacedName]*ir.CertificateSecret
+	serves   func(types.NamespacedName) bool
 }
 
 // step makes a random change and returns a description of it.
-func (p *stepper) step(s *Store, r *rand.Rand, held []*ir.CertificateSecret) string {
+func (p *stepper) step(s *Store, r *rand.Rand, secrets []*ir.CertificateSecret) string {
 	switch r.IntN(14) {
 	case 0:
 		addresses := [][]string{nil, {"192.0.2.1"}, {"192.0.2.1", "192.0.2.2"}, {"127.0.0.1"}}[r.IntN(4)]
@@ -91,25 +91,25 @@ func (p *stepper) step(s *Store, r *rand.Rand, held []*ir.CertificateSecret) str
 		return fmt.Sprintf("serves all: %t", p.serves == nil)
 	case 1:
 		n := []types.NamespacedName{{Namespace: "vault", Name: "client"}, {Namespace: "infra", Name: "client"}}[r.IntN(2)]
-		p.secret[n] = held[r.IntN(len(held))]
+		p.secret[n] = secrets[r.IntN(len(secrets))]
 		s.SetSecret(n, p.secret[n])
 		return fmt.Sprintf("secret %s known: %t", n, p.secret[n] != nil)
 	}
 	i := r.IntN(len(p.all))
-	c := Change{Object: varied(disturbed(p.all[i], r), r), Gone: r.IntN(4) == 0}
-	if p.there[i] = c.Object; c.Gone {
-		delete(p.there, i)
+	c := Change{Object: varied(disturbed(p.all[i], r), r), Deleted: r.IntN(4) == 0}
+	if p.existing[i] = c.Object; c.Deleted {
+		delete(p.existing, i)
 	}
 	// An object that cannot be read counts as deleted.
 	err := applyChanges(s, c)
-	return fmt.Sprintf("%T %s (gone: %t, error: %v)", c.Object, client.ObjectKeyFromObject(c.Object), c.Gone, err)
+	return fmt.Sprintf("%T %s (gone: %t, error: %v)", c.Object, client.ObjectKeyFromObject(c.Object), c.Deleted, err)
 }
 
 // watch gives a store the states of the ConfigMaps that it wants, and takes others away, as a watcher
 // does.
 func (p *stepper) watch(s *Store) {
 	exists := map[types.NamespacedName]*corev1.ConfigMap{}
-	for _, o := range p.there {
+	for _, o := range p.existing {
 		if c, ok := o.(*corev1.ConfigMap); ok {
 			exists[client.ObjectKeyFromObject(c)] = c
 		}
@@ -133,7 +133,7 @@ func (p *stepper) fresh(r *rand.Rand) *Store {
 	s.Serve(p.serves)
 	var cs []Change
 	for _, i := range r.Perm(len(p.all)) {
-		if o := p.there[i]; o != nil {
+		if o := p.existing[i]; o != nil {
 			cs = append(cs, Change{Object: o})
 		}
 	}
@@ -161,46 +161,46 @@ func everyStore() *Store {
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	all := ofEveryKind(t)
-	held := []*ir.CertificateSecret{nil}
+	secrets := []*ir.CertificateSecret{nil}
 	for range 2 {
 		h := parse.ParseSecret(types.NamespacedName{Namespace: "vault", Name: "client"}, objecttest.TLSSecret(t, objecttest.ECDSAKey(t)), objecttest.SecretTime)
-		held = append(held, &h)
+		secrets = append(secrets, &h)
 	}
 	for seed := range uint64(20) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 99))
 			s := everyStore()
-			p := &stepper{all: all, there: map[int]client.Object{}, hosts: map[string][]string{}, secret: map[types.NamespacedName]*ir.CertificateSecret{}}
+			p := &stepper{all: all, existing: map[int]client.Object{}, hosts: map[string][]string{}, secret: map[types.NamespacedName]*ir.CertificateSecret{}}
 			// Most objects exist from the beginning, because the steps before that find few
 			// errors.
 			for i := range all {
 				if r.IntN(5) > 0 {
-					p.there[i] = all[i]
+					p.existing[i] = all[i]
 					if err := applyChanges(s, Change{Object: all[i]}); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
 			for step := range 60 {
-				what := p.step(s, r, held)
+				description := p.step(s, r, secrets)
 				p.watch(s)
 				fresh := p.fresh(r)
 				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(ir.KeyPair{})); diff != "" {
-					t.Fatalf("seed %d, step %d: %s: -want, +got\n%s", seed, step, what, diff)
+					t.Fatalf("seed %d, step %d: %s: -want, +got\n%s", seed, step, description, diff)
 				}
 				if diff := cmp.Diff(fresh.built, s.built, cmp.AllowUnexported(builtConsumer{}, consumer{}, ref{})); diff != "" {
-					t.Fatalf("seed %d, step %d: %s: dependencies: -want, +got\n%s", seed, step, what, diff)
+					t.Fatalf("seed %d, step %d: %s: dependencies: -want, +got\n%s", seed, step, description, diff)
 				}
 				if diff := cmp.Diff(fresh.namedBy, s.namedBy, cmp.AllowUnexported(consumer{}, contributor{})) +
 					cmp.Diff(fresh.readers, s.readers, cmp.AllowUnexported(contributor{})) + cmp.Diff(fresh.foreign, s.foreign) + cmp.Diff(fresh.objects.permitted, s.objects.permitted); diff != "" {
-					t.Fatalf("seed %d, step %d: %s: contributors: -want, +got\n%s", seed, step, what, diff)
+					t.Fatalf("seed %d, step %d: %s: contributors: -want, +got\n%s", seed, step, description, diff)
 				}
 				if diff := cmp.Diff(fresh.digests, s.digests, cmp.AllowUnexported(digests{}, contributor{}, contribution{})); diff != "" {
-					t.Fatalf("seed %d, step %d: %s: digests: -want, +got\n%s", seed, step, what, diff)
+					t.Fatalf("seed %d, step %d: %s: digests: -want, +got\n%s", seed, step, description, diff)
 				}
 				if diff := cmp.Diff(fresh.Hosts(), s.Hosts()) + cmp.Diff(fresh.Secrets(), s.Secrets()) + cmp.Diff(fresh.ConfigMaps(), s.ConfigMaps()); diff != "" {
-					t.Fatalf("seed %d, step %d: %s: hosts, Secrets and ConfigMaps: -want, +got\n%s", seed, step, what, diff)
+					t.Fatalf("seed %d, step %d: %s: hosts, Secrets and ConfigMaps: -want, +got\n%s", seed, step, description, diff)
 				}
 			}
 		})
@@ -222,8 +222,8 @@ func TestEverySection(t *testing.T) {
 	}
 	tables := reflect.ValueOf(s.Snapshot().Edit().Tables)
 	for i := range tables.NumField() {
-		of, ok := tables.Field(i).Interface().(interface{ Len() int })
-		if n := tables.Type().Field(i).Name; !ok || of.Len() == 0 {
+		table, ok := tables.Field(i).Interface().(interface{ Len() int })
+		if n := tables.Type().Field(i).Name; !ok || table.Len() == 0 {
 			t.Errorf("table %s is empty: add an object to ofEveryKind", n)
 		}
 	}
@@ -231,8 +231,8 @@ func TestEverySection(t *testing.T) {
 	for c := range s.digests.contributions {
 		contributes[c.section] = true
 	}
-	for id, of := range sections {
-		if of.digest != nil && !contributes[id] {
+	for id, section := range sections {
+		if section.digest != nil && !contributes[id] {
 			t.Errorf("no entry of section %d contributes to a digest: add an object to ofEveryKind", id)
 		}
 	}

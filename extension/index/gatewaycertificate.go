@@ -34,8 +34,8 @@ func newCertificateObjects() certificateObjects {
 
 // putCertificate stores the client certificate of a Gateway (Gateway API's
 // spec.tls.backend), and marks those that a ReferenceGrant may permit.
-func (all *objects) putCertificate(in *input, p *pending) (bool, error) {
-	switch o := in.Object.(type) {
+func (all *objects) putCertificate(change *input, p *pending) (bool, error) {
+	switch o := change.Object.(type) {
 	case *gwapiv1beta1.ReferenceGrant:
 		for n, c := range all.certificates {
 			if c.Secret.Namespace != n.Namespace {
@@ -43,17 +43,17 @@ func (all *objects) putCertificate(in *input, p *pending) (bool, error) {
 			}
 		}
 	case *gwapiv1.Gateway:
-		p.markName(certificateSection, in.name)
-		delete(all.certificates, in.name)
-		if in.Gone || o.Spec.TLS == nil || o.Spec.TLS.Backend == nil || o.Spec.TLS.Backend.ClientCertificateRef == nil {
+		p.markName(certificateSection, change.name)
+		delete(all.certificates, change.name)
+		if change.Deleted || o.Spec.TLS == nil || o.Spec.TLS.Backend == nil || o.Spec.TLS.Backend.ClientCertificateRef == nil {
 			break
 		}
 		r := *o.Spec.TLS.Backend.ClientCertificateRef
-		c := parse.ParseCertificateRef(in.name.Namespace, r)
+		c := parse.ParseCertificateRef(change.name.Namespace, r)
 		if !parse.IsSecret(r) {
 			c.Reason, c.Problem = ir.ReasonInvalidCertificate, "spec.tls.backend.clientCertificateRef names no Secret"
 		}
-		all.certificates[in.name] = &gatewayCertificate{ClientCertificate: *c, created: o.CreationTimestamp.Time}
+		all.certificates[change.name] = &gatewayCertificate{ClientCertificate: *c, created: o.CreationTimestamp.Time}
 	default:
 		return false, nil
 	}
@@ -78,20 +78,20 @@ func (s *Store) recomputeCertificates(e *edit) {
 	}
 	for c := range e.marked(certificateSection) {
 		gateway := c.NamespacedName
-		var now *ir.ClientCertificate
-		if was := s.objects.certificates[gateway]; was != nil && s.objects.serves(gateway) {
-			copied := was.ClientCertificate
-			now = &copied
-			if now.Problem == "" {
-				s.objects.checkCertificate(now, gatewaysOf(gateway.Namespace), true, s.objects.gatewaySecrets)
+		var current *ir.ClientCertificate
+		if stored := s.objects.certificates[gateway]; stored != nil && s.objects.serves(gateway) {
+			copied := stored.ClientCertificate
+			current = &copied
+			if current.Problem == "" {
+				s.objects.checkCertificate(current, gatewaysOf(gateway.Namespace), true, s.objects.gatewaySecrets)
 			}
 		}
 		old := e.next.Certificates.Get(gateway)
-		if reflect.DeepEqual(old, now) {
+		if reflect.DeepEqual(old, current) {
 			continue
 		}
-		e.digest(c, certificateSum(gateway, old), certificateSum(gateway, now))
-		e.next.Certificates.Put(e.next, gateway, now, now == nil)
+		e.digest(c, certificateSum(gateway, old), certificateSum(gateway, current))
+		e.next.Certificates.Put(e.next, gateway, current, current == nil)
 	}
 }
 

@@ -23,17 +23,17 @@ func newGatewayObjects() gatewayObjects {
 }
 
 // putGateway stores a Gateway.
-func (all *objects) putGateway(in *input, p *pending) (bool, error) {
-	o, ok := in.Object.(*gwapiv1.Gateway)
+func (all *objects) putGateway(change *input, p *pending) (bool, error) {
+	o, ok := change.Object.(*gwapiv1.Gateway)
 	if !ok {
 		return false, nil
 	}
-	before := all.admits(in.name, "")
-	put(all.gatewayInfo, in.name, parse.ParseGateway(o), in.Gone)
-	if all.admits(in.name, "") != before {
-		all.markAdmitted(in.name, p)
+	previous := all.admits(change.name, "")
+	put(all.gatewayInfo, change.name, parse.ParseGateway(o), change.Deleted)
+	if all.admits(change.name, "") != previous {
+		all.markAdmitted(change.name, p)
 	}
-	p.markName(gatewaySection, in.name)
+	p.markName(gatewaySection, change.name)
 	return true, nil
 }
 
@@ -73,9 +73,9 @@ func (all *objects) markAdmitted(gateway types.NamespacedName, p *pending) {
 // recomputeGateways updates the marked Gateways.
 func (s *Store) recomputeGateways(e *edit) {
 	for c := range e.marked(gatewaySection) {
-		now := s.objects.gatewayInfo[c.NamespacedName]
-		if !reflect.DeepEqual(e.next.Gateways.Get(c.NamespacedName), now) {
-			e.next.Gateways.Put(e.next, c.NamespacedName, now, now == nil)
+		current := s.objects.gatewayInfo[c.NamespacedName]
+		if !reflect.DeepEqual(e.next.Gateways.Get(c.NamespacedName), current) {
+			e.next.Gateways.Put(e.next, c.NamespacedName, current, current == nil)
 		}
 	}
 }

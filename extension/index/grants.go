@@ -32,13 +32,13 @@ func newGrantObjects() grantObjects {
 }
 
 // putGrant stores a ReferenceGrant.
-func (all *objects) putGrant(in *input, p *pending) (bool, error) {
-	o, ok := in.Object.(*gwapiv1beta1.ReferenceGrant)
+func (all *objects) putGrant(change *input, p *pending) (bool, error) {
+	o, ok := change.Object.(*gwapiv1beta1.ReferenceGrant)
 	if !ok {
 		return false, nil
 	}
-	put(all.grants, in.name, &o.Spec, in.Gone)
-	p.markName(grantSection, in.name)
+	put(all.grants, change.name, &o.Spec, change.Deleted)
+	p.markName(grantSection, change.name)
 	return true, nil
 }
 
@@ -55,11 +55,11 @@ func permissionsOf(namespace string, g *gwapiv1beta1.ReferenceGrantSpec) []ir.Gr
 			continue
 		}
 		for _, t := range g.To {
-			to := parse.BackendKind(string(t.Group), string(t.Kind))
-			if to == ir.BackendOther {
+			kind := parse.BackendKind(string(t.Group), string(t.Kind))
+			if kind == ir.BackendOther {
 				continue
 			}
-			r := ir.Grant{Kind: k, Namespace: string(f.Namespace), To: to, Object: types.NamespacedName{Namespace: namespace}}
+			r := ir.Grant{Kind: k, Namespace: string(f.Namespace), To: kind, Object: types.NamespacedName{Namespace: namespace}}
 			if t.Name != nil {
 				r.Object.Name = string(*t.Name)
 			}
@@ -73,11 +73,11 @@ func permissionsOf(namespace string, g *gwapiv1beta1.ReferenceGrantSpec) []ir.Gr
 func (s *Store) recomputeGrants(e *edit) {
 	// changed are the permissions of changed ReferenceGrants, with whether there was another one before.
 	changed := map[ir.Grant]bool{}
-	count := func(g ir.Grant, by int) {
+	count := func(g ir.Grant, delta int) {
 		if _, ok := changed[g]; !ok {
 			changed[g] = s.objects.permitted[g] > 0
 		}
-		add(s.objects.permitted, g, by)
+		add(s.objects.permitted, g, delta)
 	}
 	for c := range e.marked(grantSection) {
 		permissions := permissionsOf(c.Namespace, s.objects.grants[c.NamespacedName])

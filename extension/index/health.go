@@ -14,12 +14,12 @@ import (
 
 // SetHealth sets the placements of targets, and makes one Snapshot of all changes. It keeps
 // the placements of other targets, and ignores targets that no route names.
-func (s *Store) SetHealth(of map[ir.TargetKey]ir.Placement) {
+func (s *Store) SetHealth(placements map[ir.TargetKey]ir.Placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Now()
 	d := newPending()
-	for k, p := range of {
+	for k, p := range placements {
 		if len(s.namedBy[consumer{target: k}]) == 0 || s.objects.placements[k].Equal(p) {
 			continue
 		}
@@ -113,9 +113,9 @@ func place(sources []source, p ir.Placement) []source {
 	var out, moved []source
 	for _, s := range sources {
 		if last(s) {
-			gone := s
-			gone.priority = end
-			moved = append(moved, gone)
+			demoted := s
+			demoted.priority = end
+			moved = append(moved, demoted)
 			s.endpoints = nil
 			out = append(out, s)
 			continue
@@ -126,9 +126,9 @@ func place(sources []source, p ir.Placement) []source {
 		case behind || s.priority < first:
 			s.endpoints = sortedByAddress(append(healthy, unhealthy...))
 		default:
-			gone := s
-			gone.priority, gone.endpoints = end, unhealthy
-			moved = append(moved, gone)
+			demoted := s
+			demoted.priority, demoted.endpoints = end, unhealthy
+			moved = append(moved, demoted)
 			s.endpoints = healthy
 		}
 		out = append(out, s)
@@ -149,8 +149,8 @@ func isUnhealthy(p ir.Placement, e zonedEndpoint) bool {
 
 // divide separates healthy endpoints from unhealthy ones, which it marks as degraded. A
 // draining endpoint keeps that health.
-func divide(p ir.Placement, in []zonedEndpoint) (healthy, unhealthy []zonedEndpoint) {
-	for _, e := range in {
+func divide(p ir.Placement, endpoints []zonedEndpoint) (healthy, unhealthy []zonedEndpoint) {
+	for _, e := range endpoints {
 		if e.Health != ir.Draining && isUnhealthy(p, e) {
 			e.Health = ir.Degraded
 			unhealthy = append(unhealthy, e)
@@ -162,9 +162,9 @@ func divide(p ir.Placement, in []zonedEndpoint) (healthy, unhealthy []zonedEndpo
 }
 
 // sortedByAddress sorts the endpoints by address and port.
-func sortedByAddress(in []zonedEndpoint) []zonedEndpoint {
-	slices.SortStableFunc(in, func(a, b zonedEndpoint) int {
+func sortedByAddress(endpoints []zonedEndpoint) []zonedEndpoint {
+	slices.SortStableFunc(endpoints, func(a, b zonedEndpoint) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
 	})
-	return in
+	return endpoints
 }

@@ -109,7 +109,7 @@ func describe(ls []ir.Locality) []string {
 func TestPlaceLosesNobody(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
-		var in []source
+		var sources []source
 		p := ir.Placement{LocalOnly: r.IntN(4) == 0, Local: r.IntN(4) == 0, Unhealthy: map[ir.Address]bool{}}
 		count := map[string]int{}
 		for i := range 1 + r.IntN(4) {
@@ -122,29 +122,29 @@ func TestPlaceLosesNobody(t *testing.T) {
 					count[a]++
 				}
 			}
-			in = append(in, s)
+			sources = append(sources, s)
 		}
 		for a, unhealthy := range p.Unhealthy {
 			if !unhealthy {
 				delete(p.Unhealthy, a)
 			}
 		}
-		before := localities(in)
+		original := localities(sources)
 		got := map[string]int{}
-		for _, l := range localities(place(in, p)) {
+		for _, l := range localities(place(sources, p)) {
 			for _, e := range l.Endpoints {
 				got[e.Address]++
 			}
 		}
 		for a, n := range count {
 			if got[a] != n {
-				t.Fatalf("got %s %d times, want %d: %+v of %+v", a, got[a], n, p, in)
+				t.Fatalf("got %s %d times, want %d: %+v of %+v", a, got[a], n, p, sources)
 			}
 		}
-		if !empty(before) && len(got) == 0 {
-			t.Fatalf("no endpoint is left: %+v of %+v", p, in)
+		if !empty(original) && len(got) == 0 {
+			t.Fatalf("no endpoint is left: %+v of %+v", p, sources)
 		}
-		if diff := cmp.Diff(before, localities(in)); diff != "" {
+		if diff := cmp.Diff(original, localities(sources)); diff != "" {
 			t.Fatalf("the sources were changed: %s", diff)
 		}
 	}
@@ -155,8 +155,8 @@ func TestSetHealth(t *testing.T) {
 	s := NewStore()
 	apply(t, s, false, all...)
 	k := ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}
-	before := s.Snapshot()
-	well := before.Target(k)
+	previous := s.Snapshot()
+	well := previous.Target(k)
 	if len(well.Candidates) == 0 {
 		t.Fatal("want candidates to probe")
 	}
@@ -171,24 +171,24 @@ func TestSetHealth(t *testing.T) {
 	unknown := k
 	unknown.Name = "unknown"
 	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: unhealthy}, unknown: {Local: true}})
-	after := s.Snapshot()
+	updated := s.Snapshot()
 	if n := len(s.objects.placements); n != 1 {
 		t.Errorf("%d targets have a placement, want only the one that a route names", n)
 	}
 	if diff := cmp.Diff([]string{k.ClusterName()}, sub.Take()[:1]); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
 	}
-	if local := after.Target(k).Localities[0]; local.Remote || local.Endpoints[0].Health != ir.Degraded {
+	if local := updated.Target(k).Localities[0]; local.Remote || local.Endpoints[0].Health != ir.Degraded {
 		t.Errorf("the first locality is %+v, want degraded local endpoints", local)
 	}
-	if after.Revision != before.Revision || after.Digest != before.Digest {
+	if updated.Revision != previous.Revision || updated.Digest != previous.Digest {
 		t.Error("a change of health changed the revision or the digest")
 	}
-	if diff := cmp.Diff(well.Candidates, after.Target(k).Candidates); diff != "" {
+	if diff := cmp.Diff(well.Candidates, updated.Target(k).Candidates); diff != "" {
 		t.Errorf("unhealthy endpoints should stay candidates: -want, +got\n%s", diff)
 	}
 	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: unhealthy}})
-	if s.Snapshot() != after {
+	if s.Snapshot() != updated {
 		t.Error("the same health again changed the Snapshot")
 	}
 	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {}})
@@ -206,9 +206,9 @@ func TestOffline(t *testing.T) {
 	o := &gatewayv1alpha1.TailscaleEndpoints{}
 	o.Generation = 1
 	o.Status.DiscoveredEndpoints = []gatewayv1alpha1.DiscoveredEndpoint{{Name: "db", Health: "Offline", TailscaleFQDN: "db.x"}, {Name: "db2", Health: "Online"}}
-	was := o.DeepCopy()
-	was.Status.DiscoveredEndpoints[0].Health = "Online"
-	if parse.Same(was, o) {
+	previous := o.DeepCopy()
+	previous.Status.DiscoveredEndpoints[0].Health = "Online"
+	if parse.Same(previous, o) {
 		t.Error("want a change when a device goes offline, which only the status shows")
 	}
 	moved := o.DeepCopy()

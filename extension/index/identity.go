@@ -36,8 +36,8 @@ type identity struct {
 
 // putIdentity stores the identity listeners of a TailscaleGateway, and marks those of a
 // Gateway or those that a ReferenceGrant may permit.
-func (all *objects) putIdentity(in *input, p *pending) (bool, error) {
-	switch o := in.Object.(type) {
+func (all *objects) putIdentity(change *input, p *pending) (bool, error) {
+	switch o := change.Object.(type) {
 	case *gwapiv1beta1.ReferenceGrant:
 		for n, g := range all.identityGateway {
 			if n.Namespace != g.Namespace {
@@ -45,20 +45,20 @@ func (all *objects) putIdentity(in *input, p *pending) (bool, error) {
 			}
 		}
 	case *gwapiv1.Gateway:
-		p.markName(identitySection, in.name)
+		p.markName(identitySection, change.name)
 	case *gatewayv1alpha1.TailscaleGateway:
-		all.putTailscaleGateway(o, in, p)
+		all.putTailscaleGateway(o, change, p)
 	default:
 		return false, nil
 	}
 	return true, nil
 }
 
-func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, in *input, p *pending) {
-	if old, ok := all.identityGateway[in.name]; ok {
-		all.identities.unset(old, in.name)
+func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, change *input, p *pending) {
+	if old, ok := all.identityGateway[change.name]; ok {
+		all.identities.unset(old, change.name)
 		p.markName(identitySection, old)
-		delete(all.identityGateway, in.name)
+		delete(all.identityGateway, change.name)
 	}
 	var names []string
 	refused := parse.RefusedTailnets(o)
@@ -73,15 +73,15 @@ func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, in 
 			}
 		}
 	}
-	if in.Gone || len(names) == 0 {
+	if change.Deleted || len(names) == 0 {
 		return
 	}
 	g := o.GatewayName()
 	if g.Name == "" {
 		return
 	}
-	all.identityGateway[in.name] = g
-	all.identities.set(g, in.name, identity{namespace: in.name.Namespace, listeners: names})
+	all.identityGateway[change.name] = g
+	all.identities.set(g, change.name, identity{namespace: change.name.Namespace, listeners: names})
 	p.markName(identitySection, g)
 }
 
@@ -99,14 +99,14 @@ func (all *objects) serveIdentities(p *pending) {
 // Gateway of another namespace, and nothing of it reaches the Gateway.
 func (all *objects) identityListeners(gateway types.NamespacedName) []ir.IdentityListener {
 	var out []ir.IdentityListener
-	for _, of := range all.identities.sorted(gateway) {
-		if !all.grants.PermitGateway(of.namespace, gateway) {
+	for _, request := range all.identities.sorted(gateway) {
+		if !all.grants.PermitGateway(request.namespace, gateway) {
 			continue
 		}
 		if out == nil {
 			out = []ir.IdentityListener{}
 		}
-		for _, n := range of.listeners {
+		for _, n := range request.listeners {
 			l := ir.IdentityListener{Name: n}
 			if g := all.gatewayInfo[gateway]; g != nil {
 				l.Port = g.HTTPPorts[n]
@@ -124,15 +124,15 @@ func (all *objects) identityListeners(gateway types.NamespacedName) []ir.Identit
 func (s *Store) recomputeIdentities(e *edit) {
 	for c := range e.marked(identitySection) {
 		gateway := c.NamespacedName
-		old, now := e.next.IdentityListeners.Get(gateway), s.objects.identityListeners(gateway)
+		old, current := e.next.IdentityListeners.Get(gateway), s.objects.identityListeners(gateway)
 		if !s.objects.serves(gateway) {
-			now = nil
+			current = nil
 		}
-		if (old == nil) == (now == nil) && slices.Equal(old, now) {
+		if (old == nil) == (current == nil) && slices.Equal(old, current) {
 			continue
 		}
-		e.digest(c, identitySum(gateway, old), identitySum(gateway, now))
-		e.next.IdentityListeners.Put(e.next, gateway, now, now == nil)
+		e.digest(c, identitySum(gateway, old), identitySum(gateway, current))
+		e.next.IdentityListeners.Put(e.next, gateway, current, current == nil)
 	}
 }
 

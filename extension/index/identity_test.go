@@ -80,10 +80,10 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 	}
 	found := want{Listeners: []ir.IdentityListener{{Name: "http", Port: 80}}, Wanted: true}
 	cases := map[string]struct {
-		reason string
-		docs   []string
-		gone   string
-		want   want
+		reason  string
+		docs    []string
+		deleted string
+		want    want
 	}{
 		"Gateway":   {reason: "Without a TailscaleGateway there should be no identity listeners.", docs: []string{gateway}},
 		"Found":     {reason: "An HTTP listener should be found with its port.", docs: []string{gateway, identityOf("a", "gw", "http")}, want: found},
@@ -99,11 +99,11 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 		"NoGateway": {reason: "An unknown Gateway should have no identity listeners.", docs: []string{identityOf("a", "gw", "http")}, want: want{Wanted: true}},
 		"Other":     {reason: "The identity listeners of another Gateway should not affect this one.", docs: []string{gateway, identityOf("a", "gw2", "http")}},
 		"Moved":     {reason: "An object that now names another Gateway should be removed from this one.", docs: []string{gateway, identityOf("a", "gw", "http"), identityOf("a", "gw2", "http")}},
-		"Gone":      {reason: "A deleted object should be removed.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: identityOf("a", "gw", "http")},
+		"Gone":      {reason: "A deleted object should be removed.", docs: []string{gateway, identityOf("a", "gw", "http")}, deleted: identityOf("a", "gw", "http")},
 		"Foreign":   {reason: "An object of another namespace changes no listener: Envoy neither trusts nor drops headers for it.", docs: []string{gateway, theirs}},
 		"Granted":   {reason: "A ReferenceGrant should permit an object of another namespace.", docs: []string{granted, gateway, theirs}, want: found},
 		"GrantLate": {reason: "A grant that is created later should apply.", docs: []string{gateway, theirs, granted}, want: found},
-		"GrantGone": {reason: "A deleted grant should not apply.", docs: []string{gateway, theirs, granted}, gone: granted},
+		"GrantGone": {reason: "A deleted grant should not apply.", docs: []string{gateway, theirs, granted}, deleted: granted},
 		"GrantName": {reason: "A grant for the Gateway by name should be enough.", docs: []string{gateway, theirs, grantOf(fromShop, "{group: gateway.networking.k8s.io, kind: Gateway, name: gw}")}, want: found},
 		"GrantTo":   {reason: "A grant for another Gateway or for Services should not apply.", docs: []string{gateway, theirs, grantOf(fromShop, "{group: gateway.networking.k8s.io, kind: Gateway, name: gw2}, {group: '', kind: Service}")}},
 		"GrantFrom": {reason: "A grant to another kind or namespace should not apply.", docs: []string{gateway, theirs, grantOf("{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop}, {group: gateway.tailscale.com, kind: TailscaleGateway, namespace: blog}", toGateway)}},
@@ -115,7 +115,7 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 		"RefusedBy": {reason: "Another tailnet of the object may refuse it.", docs: []string{gateway, tailnetStatus(identityOf("a", "gw", "http"), "False", "NamespaceNotAllowed", "true")}, want: found},
 		"Unknown":   {reason: "While Crossplane reads the tailnet, listeners stay: others would trust forged headers.", docs: []string{gateway, tailnetStatus(identityOf("a", "gw", "http"), "Unknown", "Waiting", "false")}, want: found},
 		"NoTailnet": {reason: "A tailnet that is gone for a while refuses nobody.", docs: []string{gateway, tailnetStatus(identityOf("a", "gw", "http"), "False", "TailnetNotFound", "false")}, want: found},
-		"GoneOf":    {reason: "A deleted Gateway should have no listeners.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: gateway, want: want{Wanted: true}},
+		"GoneOf":    {reason: "A deleted Gateway should have no listeners.", docs: []string{gateway, identityOf("a", "gw", "http")}, deleted: gateway, want: want{Wanted: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -123,8 +123,8 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 			for _, d := range tc.docs {
 				apply(t, s, false, d)
 			}
-			if tc.gone != "" {
-				apply(t, s, true, tc.gone)
+			if tc.deleted != "" {
+				apply(t, s, true, tc.deleted)
 			}
 			got := want{}
 			if got.Listeners, got.Wanted = s.Snapshot().IdentityListeners(gw); len(got.Listeners) == 0 {
@@ -133,8 +133,8 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if known := s.Snapshot().GatewayDigest(gw) != ""; known != tc.want.Wanted {
-				t.Errorf("%s\nthe Gateway has a digest: %t", tc.reason, known)
+			if exists := s.Snapshot().GatewayDigest(gw) != ""; exists != tc.want.Wanted {
+				t.Errorf("%s\nthe Gateway has a digest: %t", tc.reason, exists)
 			}
 		})
 	}

@@ -76,36 +76,36 @@ func newInsertions() *insertions {
 }
 
 // setPolicy replaces a policy. Nil means that it is gone.
-func (in *insertions) setPolicy(n types.NamespacedName, p *ir.RoutePolicy) {
-	now := policyCost{}
+func (ins *insertions) setPolicy(n types.NamespacedName, p *ir.RoutePolicy) {
+	current := policyCost{}
 	if p != nil {
 		for _, t := range p.Targets {
-			now.targets = append(now.targets, t.PolicyTarget)
+			current.targets = append(current.targets, t.PolicyTarget)
 		}
 		for _, r := range p.Rules {
-			now.bytes += ruleCost(r)
+			current.bytes += ruleCost(r)
 		}
 	}
-	was := in.policies[n]
-	if was.bytes == now.bytes && slices.Equal(was.targets, now.targets) {
+	previous := ins.policies[n]
+	if previous.bytes == current.bytes && slices.Equal(previous.targets, current.targets) {
 		return
 	}
-	in.addPolicy(was, -1)
-	in.addPolicy(now, 1)
-	put(in.policies, n, now, now.bytes == 0)
+	ins.addPolicy(previous, -1)
+	ins.addPolicy(current, 1)
+	put(ins.policies, n, current, current.bytes == 0)
 }
 
 // addPolicy adds the bytes of a policy to its targets, or removes them.
-func (in *insertions) addPolicy(c policyCost, sign int) {
+func (ins *insertions) addPolicy(c policyCost, sign int) {
 	for _, t := range c.targets {
-		if in.costs[t] += sign * c.bytes; in.costs[t] == 0 {
-			delete(in.costs, t)
+		if ins.costs[t] += sign * c.bytes; ins.costs[t] == 0 {
+			delete(ins.costs, t)
 		}
 		if t.Route == "" {
-			in.dirtyParents[parse.Parent{NamespacedName: t.NamespacedName}] = struct{}{}
+			ins.dirtyParents[parse.Parent{NamespacedName: t.NamespacedName}] = struct{}{}
 			continue
 		}
-		in.dirty[t.RouteKey()] = struct{}{}
+		ins.dirty[t.RouteKey()] = struct{}{}
 	}
 }
 
@@ -139,22 +139,22 @@ func ruleCost(r *ir.PolicyRule) int {
 // cost estimates the bytes of a route's inserted routes. Envoy Gateway makes a route for each match,
 // hostname and listener; some hostnames are not those of the listener, and none are known of a
 // ListenerSet. Package hooks measures what is inserted.
-func (all *objects) cost(k ir.RouteKey, of *site) routeCost {
-	in := all.insertions
-	out := routeCost{created: of.created, gateways: map[types.NamespacedName]int{}}
+func (all *objects) cost(k ir.RouteKey, s *site) routeCost {
+	ins := all.insertions
+	out := routeCost{created: s.created, gateways: map[types.NamespacedName]int{}}
 	at := ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}
 	own, count := 0, 0
-	for _, r := range of.made {
-		n := r.matches * of.hosts
+	for _, r := range s.ruleMatches {
+		n := r.matches * s.hosts
 		count += n
-		own += n * in.costs[at]
+		own += n * ins.costs[at]
 		if r.name != "" {
 			named := at
 			named.Section = r.name
-			own += n * in.costs[named]
+			own += n * ins.costs[named]
 		}
 	}
-	for _, p := range of.parents {
+	for _, p := range s.parents {
 		gateway, listeners := p.NamespacedName, []string{p.Section}
 		g := all.gatewayInfo[gateway]
 		switch {
@@ -165,9 +165,9 @@ func (all *objects) cost(k ir.RouteKey, of *site) routeCost {
 		}
 		whole := ir.PolicyTarget{NamespacedName: gateway}
 		for _, l := range listeners {
-			bytes := own + count*in.costs[whole]
+			bytes := own + count*ins.costs[whole]
 			if l != "" {
-				bytes += count * in.costs[ir.PolicyTarget{NamespacedName: gateway, Section: l}]
+				bytes += count * ins.costs[ir.PolicyTarget{NamespacedName: gateway, Section: l}]
 			}
 			if bytes > 0 {
 				out.gateways[gateway] += bytes
@@ -181,32 +181,32 @@ func (all *objects) cost(k ir.RouteKey, of *site) routeCost {
 // settleInsertions updates the estimates and the refused routes, and reports whether they may have
 // changed.
 func (all *objects) settleInsertions() bool {
-	in := all.insertions
-	if len(in.costs)+len(in.routes) == 0 {
-		clear(in.dirty)
-		clear(in.dirtyParents)
+	ins := all.insertions
+	if len(ins.costs)+len(ins.routes) == 0 {
+		clear(ins.dirty)
+		clear(ins.dirtyParents)
 		return false
 	}
-	if len(in.dirtyParents) > 0 {
+	if len(ins.dirtyParents) > 0 {
 		for k, site := range all.sites {
 			if slices.ContainsFunc(site.parents, all.isDirty) {
-				in.dirty[k] = struct{}{}
+				ins.dirty[k] = struct{}{}
 			}
 		}
 	}
-	if len(in.dirty) == 0 {
+	if len(ins.dirty) == 0 {
 		return false
 	}
-	for k := range in.dirty {
-		now := routeCost{}
-		if of := all.sites[k]; of != nil {
-			now = all.cost(k, of)
+	for k := range ins.dirty {
+		cost := routeCost{}
+		if s := all.sites[k]; s != nil {
+			cost = all.cost(k, s)
 		}
-		in.setRoute(k, now)
+		ins.setRoute(k, cost)
 	}
-	clear(in.dirty)
-	clear(in.dirtyParents)
-	in.refused = in.refuse()
+	clear(ins.dirty)
+	clear(ins.dirtyParents)
+	ins.refused = ins.refuse()
 	return true
 }
 
@@ -222,68 +222,68 @@ func (all *objects) isDirty(p parse.Parent) bool {
 }
 
 // setRoute replaces the estimate of a route.
-func (in *insertions) setRoute(k ir.RouteKey, now routeCost) {
-	was := in.routes[k]
-	add(in.namespaces, k.Namespace, now.bytes-was.bytes)
-	for g, n := range was.gateways {
-		add(in.gateways, g, -n)
+func (ins *insertions) setRoute(k ir.RouteKey, cost routeCost) {
+	previous := ins.routes[k]
+	add(ins.namespaces, k.Namespace, cost.bytes-previous.bytes)
+	for g, n := range previous.gateways {
+		add(ins.gateways, g, -n)
 	}
-	for g, n := range now.gateways {
-		add(in.gateways, g, n)
+	for g, n := range cost.gateways {
+		add(ins.gateways, g, n)
 	}
-	put(in.routes, k, now, now.bytes == 0)
-	put(in.large, k, struct{}{}, now.bytes <= limits.RouteInsertions)
+	put(ins.routes, k, cost, cost.bytes == 0)
+	put(ins.large, k, struct{}{}, cost.bytes <= limits.RouteInsertions)
 }
 
 // add adds to a sum, and removes one that is zero.
-func add[K comparable](to map[K]int, k K, n int) {
-	if to[k] += n; to[k] == 0 {
-		delete(to, k)
+func add[K comparable](sums map[K]int, k K, n int) {
+	if sums[k] += n; sums[k] == 0 {
+		delete(sums, k)
 	}
 }
 
 // refuse returns the routes beyond a limit with the reasons.
-func (in *insertions) refuse() map[ir.RouteKey]string {
+func (ins *insertions) refuse() map[ir.RouteKey]string {
 	out := map[ir.RouteKey]string{}
-	for k := range in.large {
+	for k := range ins.large {
 		out[k] = fmt.Sprintf("policies insert more than %s before its routes", limits.Bytes(limits.RouteInsertions))
 	}
-	for n, bytes := range in.namespaces {
+	for n, bytes := range ins.namespaces {
 		if bytes > limits.NamespaceInsertions {
-			in.refuseNewest(out, in.routesOf(n), limits.NamespaceInsertions, func(c routeCost) int { return c.bytes },
+			ins.refuseNewest(out, ins.routesOf(n), limits.NamespaceInsertions, func(c routeCost) int { return c.bytes },
 				fmt.Sprintf("policies insert more than %s before the routes of namespace %s, and it is among the newest", limits.Bytes(limits.NamespaceInsertions), n))
 		}
 	}
-	for _, g := range slices.SortedFunc(maps.Keys(in.gateways), ir.CompareNames) {
-		if in.gateways[g] > limits.GatewayInsertions {
-			in.refuseAt(out, g)
+	for _, g := range slices.SortedFunc(maps.Keys(ins.gateways), ir.CompareNames) {
+		if ins.gateways[g] > limits.GatewayInsertions {
+			ins.refuseAt(out, g)
 		}
 	}
 	return out
 }
 
 // routesOf returns the routes of a namespace, the oldest first.
-func (in *insertions) routesOf(namespace string) []ir.RouteKey {
+func (ins *insertions) routesOf(namespace string) []ir.RouteKey {
 	var out []ir.RouteKey
-	for k := range in.routes {
+	for k := range ins.routes {
 		if k.Namespace == namespace {
 			out = append(out, k)
 		}
 	}
 	slices.SortFunc(out, func(a, b ir.RouteKey) int {
-		return cmp.Or(in.routes[a].created.Compare(in.routes[b].created), cmp.Compare(a.String(), b.String()), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(ins.routes[a].created.Compare(ins.routes[b].created), cmp.Compare(a.String(), b.String()), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
 }
 
 // refuseNewest refuses those routes that exceed a limit together with the ones before them.
-func (in *insertions) refuseNewest(out map[ir.RouteKey]string, routes []ir.RouteKey, limit int, bytesOf func(routeCost) int, reason string) {
+func (ins *insertions) refuseNewest(out map[ir.RouteKey]string, routes []ir.RouteKey, limit int, bytesOf func(routeCost) int, reason string) {
 	sum := 0
 	for _, k := range routes {
 		if out[k] != "" {
 			continue
 		}
-		n := bytesOf(in.routes[k])
+		n := bytesOf(ins.routes[k])
 		if n > 0 && sum+n > limit {
 			out[k] = reason
 			continue
@@ -293,10 +293,10 @@ func (in *insertions) refuseNewest(out map[ir.RouteKey]string, routes []ir.Route
 }
 
 // refuseAt refuses routes of a Gateway, of the namespaces with the most.
-func (in *insertions) refuseAt(out map[ir.RouteKey]string, g types.NamespacedName) {
+func (ins *insertions) refuseAt(out map[ir.RouteKey]string, g types.NamespacedName) {
 	at := func(c routeCost) int { return c.gateways[g] }
 	sums, total := map[string]int{}, 0
-	for k, c := range in.routes {
+	for k, c := range ins.routes {
 		if out[k] == "" {
 			sums[k.Namespace] += at(c)
 			total += at(c)
@@ -308,7 +308,7 @@ func (in *insertions) refuseAt(out map[ir.RouteKey]string, g types.NamespacedNam
 	share := shareOf(slices.Sorted(maps.Values(sums)), limits.GatewayInsertions)
 	for n, sum := range sums {
 		if sum > share {
-			in.refuseNewest(out, in.routesOf(n), share, at, fmt.Sprintf("policies insert more than %s before the routes of Gateway %s, namespace %s has the most of it, and it is among the newest there", limits.Bytes(limits.GatewayInsertions), g, n))
+			ins.refuseNewest(out, ins.routesOf(n), share, at, fmt.Sprintf("policies insert more than %s before the routes of Gateway %s, namespace %s has the most of it, and it is among the newest there", limits.Bytes(limits.GatewayInsertions), g, n))
 		}
 	}
 }
@@ -327,41 +327,41 @@ func shareOf(sums []int, limit int) int {
 
 // refuseInsertions sets the refused routes of each policy that applies to them.
 func (s *Store) refuseInsertions(e *edit) {
-	changed, in := s.objects.settleInsertions(), s.objects.insertions
-	if !changed && !e.policies || len(in.refused)+len(in.reported) == 0 {
+	changed, ins := s.objects.settleInsertions(), s.objects.insertions
+	if !changed && !e.policies || len(ins.refused)+len(ins.reported) == 0 {
 		return
 	}
 	byGateway := map[types.NamespacedName][]ir.RouteKey{}
-	for k := range in.refused {
-		for g := range in.routes[k].gateways {
+	for k := range ins.refused {
+		for g := range ins.routes[k].gateways {
 			byGateway[g] = append(byGateway[g], k)
 		}
 	}
 	reported := map[types.NamespacedName]struct{}{}
-	for n, of := range in.policies {
-		now := map[ir.RouteKey]string{}
-		for _, t := range of.targets {
+	for n, cost := range ins.policies {
+		refused := map[ir.RouteKey]string{}
+		for _, t := range cost.targets {
 			routes := []ir.RouteKey{t.RouteKey()}
 			if t.Route == "" {
 				routes = byGateway[t.NamespacedName]
 			}
 			for _, k := range routes {
-				if why := in.refused[k]; why != "" {
-					now[k] = why
+				if reason := ins.refused[k]; reason != "" {
+					refused[k] = reason
 				}
 			}
 		}
-		if len(now) > 0 {
+		if len(refused) > 0 {
 			reported[n] = struct{}{}
-			s.reportRefused(e, n, now)
+			s.reportRefused(e, n, refused)
 		}
 	}
-	for n := range in.reported {
+	for n := range ins.reported {
 		if _, ok := reported[n]; !ok {
 			s.reportRefused(e, n, nil)
 		}
 	}
-	in.reported = reported
+	ins.reported = reported
 }
 
 // reportRefused sets the refused routes of a policy.
@@ -370,9 +370,9 @@ func (s *Store) reportRefused(e *edit, n types.NamespacedName, refused map[ir.Ro
 	if old == nil || maps.Equal(old.Refused, refused) {
 		return
 	}
-	now := *old
-	now.Refused = refused
-	e.digest(contributor{section: policySection, NamespacedName: n}, policySum(old), policySum(&now))
+	updated := *old
+	updated.Refused = refused
+	e.digest(contributor{section: policySection, NamespacedName: n}, policySum(old), policySum(&updated))
 	e.policies = true
-	e.next.Policies.Put(e.next, n, &now, false)
+	e.next.Policies.Put(e.next, n, &updated, false)
 }

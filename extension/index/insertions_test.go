@@ -59,31 +59,31 @@ func TestInsertions(t *testing.T) {
 	}
 	tooWide := wide("hostile", 0, 2*rules)
 	cases := map[string]struct {
-		reason string
-		in     []client.Object
+		reason  string
+		objects []client.Object
 		// want are the numbers of routes by namespace that are served, and refused.
 		want, refused map[string]int
 	}{
 		"Fine": {
-			reason: "Routes within the limits should be served.",
-			in:     tenant("shop", 2),
-			want:   map[string]int{"shop": 2},
+			reason:  "Routes within the limits should be served.",
+			objects: tenant("shop", 2),
+			want:    map[string]int{"shop": 2},
 		},
 		"Route": {
 			reason:  "A route beyond its limit should be refused, and no other.",
-			in:      append(tenant("shop", 1), tooWide, denying("hostile", tooWide.Name, toHTTPRoute(tooWide.Name), 128)),
+			objects: append(tenant("shop", 1), tooWide, denying("hostile", tooWide.Name, toHTTPRoute(tooWide.Name), 128)),
 			want:    map[string]int{"shop": 1},
 			refused: map[string]int{"hostile": 1},
 		},
 		"Namespace": {
 			reason:  "The newest routes of a namespace beyond its limit should be refused.",
-			in:      append(tenant("hostile", 40), tenant("shop", 1)...),
+			objects: append(tenant("hostile", 40), tenant("shop", 1)...),
 			want:    map[string]int{"hostile": limits.NamespaceInsertions / cost, "shop": 1},
 			refused: map[string]int{"hostile": 40 - limits.NamespaceInsertions/cost},
 		},
 		"Gateway": {
 			reason: "Beyond the limit of a Gateway, the namespaces with the most should have equal parts.",
-			in: func() []client.Object {
+			objects: func() []client.Object {
 				out := tenant("shop", 1)
 				for i := range 8 {
 					out = append(out, tenant(fmt.Sprintf("hostile-%d", i), 12)...)
@@ -107,7 +107,7 @@ func TestInsertions(t *testing.T) {
 		},
 		"GatewayPolicy": {
 			reason: "The routes of a policy of a Gateway should count for the namespaces of its routes.",
-			in: func() []client.Object {
+			objects: func() []client.Object {
 				out := []client.Object{denying("infra", "all", gwapiv1.LocalPolicyTargetReference{Group: gwapiv1.GroupName, Kind: "Gateway", Name: "gw"}, 128), wide("shop", 0, 1)}
 				for i := range 40 {
 					out = append(out, wide("hostile", i, rules))
@@ -123,8 +123,8 @@ func TestInsertions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := NewStore()
 			// The newest routes come first.
-			for i := len(tc.in) - 1; i >= 0; i-- {
-				if err := s.Apply(Change{Object: tc.in[i]}); err != nil {
+			for i := len(tc.objects) - 1; i >= 0; i-- {
+				if err := s.Apply(Change{Object: tc.objects[i]}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -133,19 +133,19 @@ func TestInsertions(t *testing.T) {
 			}
 			want, refused := map[string]int{}, map[string]int{}
 			at := types.NamespacedName{Namespace: "infra", Name: "gw"}
-			for _, o := range tc.in {
+			for _, o := range tc.objects {
 				r, ok := o.(*gwapiv1.HTTPRoute)
 				if !ok {
 					continue
 				}
 				k := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: client.ObjectKeyFromObject(r)}
-				of := want
+				counts := want
 				for _, rule := range s.Snapshot().PolicyRules(k, "", at, "http") {
 					if s.Snapshot().Refuses(rule.Policy, k) {
-						of = refused
+						counts = refused
 					}
 				}
-				of[r.Namespace]++
+				counts[r.Namespace]++
 			}
 			if tc.refused == nil {
 				tc.refused = map[string]int{}
@@ -153,13 +153,13 @@ func TestInsertions(t *testing.T) {
 			if diff := cmp.Diff(tc.want, want) + cmp.Diff(tc.refused, refused); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			for _, o := range tc.in {
-				if err := s.Apply(Change{Object: o, Gone: true}); err != nil {
+			for _, o := range tc.objects {
+				if err := s.Apply(Change{Object: o, Deleted: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			in := s.objects.insertions
-			if n := len(in.policies) + len(in.costs) + len(in.routes) + len(in.namespaces) + len(in.gateways) + len(in.large) + len(in.refused) + len(in.reported); n > 0 {
+			ins := s.objects.insertions
+			if n := len(ins.policies) + len(ins.costs) + len(ins.routes) + len(ins.namespaces) + len(ins.gateways) + len(ins.large) + len(ins.refused) + len(ins.reported); n > 0 {
 				t.Errorf("%d entries stay after all objects are gone", n)
 			}
 		})

@@ -104,14 +104,14 @@ func lcm(a, b uint64) uint64 {
 }
 
 // severalZones reports whether the endpoints are in more than one zone.
-func severalZones(in []zonedEndpoint) bool {
-	return slices.ContainsFunc(in, func(e zonedEndpoint) bool { return e.zone != in[0].zone })
+func severalZones(endpoints []zonedEndpoint) bool {
+	return slices.ContainsFunc(endpoints, func(e zonedEndpoint) bool { return e.zone != endpoints[0].zone })
 }
 
 // usable counts the endpoints that accept new requests.
-func usable(in []zonedEndpoint) uint64 {
+func usable(endpoints []zonedEndpoint) uint64 {
 	n := uint64(0)
-	for _, e := range in {
+	for _, e := range endpoints {
 		if e.Health != ir.Draining {
 			n++
 		}
@@ -120,9 +120,9 @@ func usable(in []zonedEndpoint) uint64 {
 }
 
 // usableOf counts the endpoints that accept new requests.
-func usableOf(in []ir.Endpoint) uint64 {
+func usableOf(endpoints []ir.Endpoint) uint64 {
 	n := uint64(0)
-	for _, e := range in {
+	for _, e := range endpoints {
 		if e.Health != ir.Draining {
 			n++
 		}

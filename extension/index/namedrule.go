@@ -16,8 +16,8 @@ func (all *objects) findNamedRules(p *ir.RoutePolicy) {
 		if r.Named == nil || r.Problem != "" {
 			continue
 		}
-		now, n := *r, *r.Named
-		now.Named, p.Rules[i] = &n, &now
+		updated, n := *r, *r.Named
+		updated.Named, p.Rules[i] = &n, &updated
 		if n.Problem = all.namedRuleProblem(p, &n); n.Problem != "" {
 			p.Notices[r.Name] = join(p.Notices[r.Name], "Requests are answered 500: "+n.Problem)
 		}

@@ -47,8 +47,8 @@ func TestNamedRules(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, tc.docs...)
-			of := s.Edit().Policies.Get(name("p"))
-			if got := of.Notices["a"]; got != tc.want {
+			policy := s.Edit().Policies.Get(name("p"))
+			if got := policy.Notices["a"]; got != tc.want {
 				t.Errorf("%s\nwant notice %q, got %q", tc.reason, tc.want, got)
 			}
 			if got := s.AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")}); len(got) != 1 || got[0].Named == nil {
@@ -62,19 +62,19 @@ func TestNamedRules(t *testing.T) {
 // stops depending on it when it names it no longer.
 func TestNamedRuleComesAndGoes(t *testing.T) {
 	s := NewStore()
-	said := func() string { return s.Snapshot().Edit().Policies.Get(name("p")).Notices["a"] }
+	policyNotice := func() string { return s.Snapshot().Edit().Policies.Get(name("p")).Notices["a"] }
 	apply(t, s, false, policyOf("p", handledByStrict), routeToWeb)
-	const gone = "Requests are answered 500: HTTPRoute shop/strict does not exist"
-	if said() != gone {
-		t.Errorf("want %q, got %q", gone, said())
+	const absent = "Requests are answered 500: HTTPRoute shop/strict does not exist"
+	if policyNotice() != absent {
+		t.Errorf("want %q, got %q", absent, policyNotice())
 	}
 	apply(t, s, false, strictRoute)
-	if said() != "" {
-		t.Errorf("want no notice after the route is created, got %q", said())
+	if policyNotice() != "" {
+		t.Errorf("want no notice after the route is created, got %q", policyNotice())
 	}
 	apply(t, s, true, strictRoute)
-	if said() != gone {
-		t.Errorf("after the route is deleted: want %q, got %q", gone, said())
+	if policyNotice() != absent {
+		t.Errorf("after the route is deleted: want %q, got %q", absent, policyNotice())
 	}
 	apply(t, s, false, policyOf("p", "{name: a, actions: [{type: Deny}]}"))
 	if n := len(s.objects.policyDependents); n != 1 {

@@ -51,8 +51,8 @@ func newObjects() *objects {
 func everyGateway(types.NamespacedName) bool { return true }
 
 // put stores an object under its name, or removes a deleted object.
-func put[K comparable, T any](m map[K]T, n K, v T, gone bool) {
-	if gone {
+func put[K comparable, T any](m map[K]T, n K, v T, deleted bool) {
+	if deleted {
 		delete(m, n)
 		return
 	}
@@ -78,10 +78,10 @@ func (g group[T]) unset(shared, name types.NamespacedName) {
 
 // sorted returns the objects that share a name, sorted by their unique names.
 func (g group[T]) sorted(shared types.NamespacedName) []T {
-	of := g[shared]
-	out := make([]T, 0, len(of))
-	for _, n := range slices.SortedFunc(maps.Keys(of), ir.CompareNames) {
-		out = append(out, of[n])
+	members := g[shared]
+	out := make([]T, 0, len(members))
+	for _, n := range slices.SortedFunc(maps.Keys(members), ir.CompareNames) {
+		out = append(out, members[n])
 	}
 	return out
 }

@@ -26,11 +26,11 @@ import (
 var decode = objecttest.With(parse.Scheme)
 
 // apply applies or deletes the objects of manifests in a store.
-func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
+func apply(t testing.TB, s *Store, deleted bool, manifests ...string) {
 	t.Helper()
 	var cs []Change
 	for _, o := range decode(t, manifests...) {
-		cs = append(cs, Change{Object: o, Gone: gone})
+		cs = append(cs, Change{Object: o, Deleted: deleted})
 	}
 	if err := applyChanges(s, cs...); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func applyChanges(s *Store, cs ...Change) error {
 			continue
 		}
 		n := client.ObjectKeyFromObject(o)
-		if c.Gone {
+		if c.Deleted {
 			o = nil
 		}
 		state, err := s.ReadConfigMap(n, o)
@@ -70,8 +70,8 @@ func snapshotOf(t testing.TB, manifests ...string) *ir.Snapshot {
 // revisions.
 func compareSnapshots() cmp.Options {
 	return cmp.Options{
-		cmp.Exporter(func(of reflect.Type) bool {
-			return of == reflect.TypeFor[ir.Snapshot]() || strings.HasPrefix(of.Name(), "Table[")
+		cmp.Exporter(func(typ reflect.Type) bool {
+			return typ == reflect.TypeFor[ir.Snapshot]() || strings.HasPrefix(typ.Name(), "Table[")
 		}),
 		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".owner" }, cmp.Ignore()),
 		cmpopts.IgnoreFields(ir.Snapshot{}, "Revision", "PolicyRevision"),

@@ -55,9 +55,9 @@ func newObjectShares(perNamespace, total int, changed chan<- struct{}) *objectSh
 
 // set replaces what an object wants.
 func (s *objectShares) set(c contributor, w objectWant) {
-	was, ok := s.wants[c.Namespace][c]
+	previous, ok := s.wants[c.Namespace][c]
 	switch {
-	case slices.Equal(was.names, w.names) && (!ok || was.created.Equal(w.created)):
+	case slices.Equal(previous.names, w.names) && (!ok || previous.created.Equal(w.created)):
 		return
 	case len(w.names) == 0:
 		delete(s.wants[c.Namespace], c)
@@ -157,18 +157,18 @@ func (s *objectShares) limit() int {
 // admit decides about a namespace, and adds the objects for which something changed.
 func (s *objectShares) admit(namespace string, changed map[contributor]struct{}) {
 	share := s.shares[namespace]
-	was := share.admitted
+	previous := share.admitted
 	share.admitted = map[types.NamespacedName]struct{}{}
 	for _, n := range share.names[:min(len(share.names), s.most)] {
 		share.admitted[n] = struct{}{}
 	}
-	if !maps.Equal(was, share.admitted) {
+	if !maps.Equal(previous, share.admitted) {
 		notify(s.changed)
 	}
 	for c, w := range s.wants[namespace] {
 		for _, n := range w.names {
-			_, before := was[n]
-			if _, ok := share.admitted[n]; ok != before {
+			_, prior := previous[n]
+			if _, ok := share.admitted[n]; ok != prior {
 				changed[c] = struct{}{}
 			}
 		}

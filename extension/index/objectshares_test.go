@@ -23,7 +23,7 @@ func TestObjectShares(t *testing.T) {
 	t.Run("ConfigMaps", func(t *testing.T) { testShares(t, limits.NamespaceConfigMaps, limits.ConfigMaps) })
 }
 
-func testShares(t *testing.T, per, all int) {
+func testShares(t *testing.T, perNamespace, all int) {
 	t.Helper()
 	cases := map[string]struct {
 		reason string
@@ -34,22 +34,22 @@ func testShares(t *testing.T, per, all int) {
 		"Hostile": {
 			reason: "A namespace beyond its limit should keep its oldest, and take none from others.",
 			wanted: map[string]int{"hostile": 2000, "shop": 3},
-			want:   map[string]int{"hostile": per, "shop": 3},
+			want:   map[string]int{"hostile": perNamespace, "shop": 3},
 		},
 		"All": {
 			reason: "Beyond the limit in all, the limit of all namespaces should fall, and namespaces below should keep theirs.",
 			wanted: func() map[string]int {
 				out := map[string]int{"shop": 3}
-				for i := range 2 * all / per {
-					out[fmt.Sprintf("hostile-%d", i)] = per
+				for i := range 2 * all / perNamespace {
+					out[fmt.Sprintf("hostile-%d", i)] = perNamespace
 				}
 				return out
 			}(),
 			want: func() map[string]int {
 				out := map[string]int{"shop": 3}
-				for i := range 2 * all / per {
-					// (all - 3) / (2 * all / per), rounded down.
-					out[fmt.Sprintf("hostile-%d", i)] = per/2 - 1
+				for i := range 2 * all / perNamespace {
+					// (all - 3) / (2 * all / perNamespace), rounded down.
+					out[fmt.Sprintf("hostile-%d", i)] = perNamespace/2 - 1
 				}
 				return out
 			}(),
@@ -57,13 +57,13 @@ func testShares(t *testing.T, per, all int) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newObjectShares(per, all, make(chan struct{}, 1))
-			want := func(namespace string, at, first, last int) {
-				w := objectWant{created: time.Unix(int64(at), 0)}
+			s := newObjectShares(perNamespace, all, make(chan struct{}, 1))
+			want := func(namespace string, created, first, last int) {
+				w := objectWant{created: time.Unix(int64(created), 0)}
 				for i := first; i < last; i++ {
 					w.names = append(w.names, types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(i)})
 				}
-				c := contributor{section: policySection, NamespacedName: types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(-at)}}
+				c := contributor{section: policySection, NamespacedName: types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(-created)}}
 				s.set(c, w)
 				// A state in between should leave no trace.
 				s.settle()
@@ -102,8 +102,8 @@ func testShares(t *testing.T, per, all int) {
 func TestSharesChanged(t *testing.T) {
 	changed := make(chan struct{}, 1)
 	s := newObjectShares(2, 4, changed)
-	set := func(object string, at int64, names ...string) {
-		w := objectWant{created: time.Unix(at, 0)}
+	set := func(object string, created int64, names ...string) {
+		w := objectWant{created: time.Unix(created, 0)}
 		for _, n := range names {
 			w.names = append(w.names, name(n))
 		}
@@ -112,20 +112,20 @@ func TestSharesChanged(t *testing.T) {
 	}
 	steps := []struct {
 		reason  string
-		do      func()
+		action  func()
 		changes bool
 		want    []types.NamespacedName
 	}{
-		{reason: "A first name is admitted.", do: func() { set("a", 1, "x") }, changes: true, want: []types.NamespacedName{name("x")}},
-		{reason: "The same again changes nothing.", do: func() { set("a", 1, "x") }, want: []types.NamespacedName{name("x")}},
-		{reason: "The limit admits one of two.", do: func() { set("b", 2, "y", "z") }, changes: true, want: []types.NamespacedName{name("x"), name("y")}},
-		{reason: "A newer object with an admitted name changes nothing.", do: func() { set("c", 3, "x") }, want: []types.NamespacedName{name("x"), name("y")}},
-		{reason: "Without the oldest object the newest loses its name.", do: func() { set("a", 1) }, changes: true, want: []types.NamespacedName{name("y"), name("z")}},
-		{reason: "The limit admits it again.", do: func() { set("b", 2) }, changes: true, want: []types.NamespacedName{name("x")}},
-		{reason: "The last object is gone.", do: func() { set("c", 3) }, changes: true, want: []types.NamespacedName{}},
+		{reason: "A first name is admitted.", action: func() { set("a", 1, "x") }, changes: true, want: []types.NamespacedName{name("x")}},
+		{reason: "The same again changes nothing.", action: func() { set("a", 1, "x") }, want: []types.NamespacedName{name("x")}},
+		{reason: "The limit admits one of two.", action: func() { set("b", 2, "y", "z") }, changes: true, want: []types.NamespacedName{name("x"), name("y")}},
+		{reason: "A newer object with an admitted name changes nothing.", action: func() { set("c", 3, "x") }, want: []types.NamespacedName{name("x"), name("y")}},
+		{reason: "Without the oldest object the newest loses its name.", action: func() { set("a", 1) }, changes: true, want: []types.NamespacedName{name("y"), name("z")}},
+		{reason: "The limit admits it again.", action: func() { set("b", 2) }, changes: true, want: []types.NamespacedName{name("x")}},
+		{reason: "The last object is gone.", action: func() { set("c", 3) }, changes: true, want: []types.NamespacedName{}},
 	}
 	for _, step := range steps {
-		step.do()
+		step.action()
 		got := false
 		select {
 		case <-changed:

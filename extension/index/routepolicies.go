@@ -29,9 +29,9 @@ type site struct {
 	parents []parse.Parent
 	rules   []string
 
-	created time.Time
-	hosts   int
-	made    []madeRule
+	created     time.Time
+	hosts       int
+	ruleMatches []madeRule
 }
 
 // A madeRule is a rule of a route with the number of its matches.
@@ -70,29 +70,29 @@ func newPolicyObjects() policyObjects {
 }
 
 // putPolicy stores a policy or an object that the state of policies depends on.
-func (all *objects) putPolicy(in *input, p *pending) (bool, error) {
-	switch o := in.Object.(type) {
+func (all *objects) putPolicy(change *input, p *pending) (bool, error) {
+	switch o := change.Object.(type) {
 	case *gatewayv1alpha1.TailscaleRoutePolicy:
-		all.putRoutePolicy(in, p)
+		all.putRoutePolicy(change, p)
 	case *tailnetv1alpha1.Discovery:
-		all.putDiscovery(o, in.name, in.Gone, p)
+		all.putDiscovery(o, change.name, change.Deleted, p)
 	case *gwapiv1.Gateway:
-		all.insertions.dirtyParents[parse.Parent{NamespacedName: in.name}] = struct{}{}
-		all.markDependents(ir.PolicyTarget{NamespacedName: in.name}, p)
+		all.insertions.dirtyParents[parse.Parent{NamespacedName: change.name}] = struct{}{}
+		all.markDependents(ir.PolicyTarget{NamespacedName: change.name}, p)
 	case *gwapiv1.ListenerSet:
-		all.insertions.dirtyParents[parse.Parent{ListenerSet: true, NamespacedName: in.name}] = struct{}{}
-		all.markAttached(in.name, p)
+		all.insertions.dirtyParents[parse.Parent{ListenerSet: true, NamespacedName: change.name}] = struct{}{}
+		all.markAttached(change.name, p)
 	case *gwapiv1beta1.ReferenceGrant:
-		for n, of := range all.policies {
-			if of.NamesForeignSecret() {
+		for n, policy := range all.policies {
+			if policy.NamesForeignSecret() {
 				p.markName(policySection, n)
 			}
 		}
 	default:
-		if in.route == nil {
+		if change.route == nil {
 			return false, nil
 		}
-		all.putSite(in.route, in.Gone || ir.IsPlaceholder(in.Object), p)
+		all.putSite(change.route, change.Deleted || ir.IsPlaceholder(change.Object), p)
 	}
 	return true, nil
 }
@@ -105,8 +105,8 @@ func (all *objects) servePolicies(p *pending) {
 }
 
 // putRoutePolicy stores a policy, and the objects that its state depends on.
-func (all *objects) putRoutePolicy(in *input, d *pending) {
-	n, p := in.name, in.policy
+func (all *objects) putRoutePolicy(change *input, d *pending) {
+	n, p := change.name, change.policy
 	if old := all.policies[n]; old != nil {
 		for _, t := range old.DependsOn() {
 			delete(all.policyDependents[t], n)
@@ -136,22 +136,22 @@ func (all *objects) putRoutePolicy(in *input, d *pending) {
 }
 
 // putSite stores the attachments of a route.
-func (all *objects) putSite(p *parse.RouteObject, gone bool, d *pending) {
+func (all *objects) putSite(p *parse.RouteObject, deleted bool, d *pending) {
 	k := p.Route.Key
 	if k.Kind != ir.KindHTTPRoute && k.Kind != ir.KindGRPCRoute {
 		return
 	}
-	if gone {
+	if deleted {
 		delete(all.sites, k)
 	} else {
-		of := &site{parents: p.Parents, created: p.Route.Info.Created, hosts: max(len(p.Route.Info.Hostnames), 1)}
+		s := &site{parents: p.Parents, created: p.Route.Info.Created, hosts: max(len(p.Route.Info.Hostnames), 1)}
 		for _, r := range p.Route.Rules {
-			of.made = append(of.made, madeRule{name: r.Name, matches: max(len(r.Matches), 1)})
+			s.ruleMatches = append(s.ruleMatches, madeRule{name: r.Name, matches: max(len(r.Matches), 1)})
 			if r.Name != "" {
-				of.rules = append(of.rules, r.Name)
+				s.rules = append(s.rules, r.Name)
 			}
 		}
-		all.sites[k] = of
+		all.sites[k] = s
 	}
 	all.insertions.dirty[k] = struct{}{}
 	all.markDependents(ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
@@ -167,8 +167,8 @@ func (all *objects) markDependents(t ir.PolicyTarget, p *pending) {
 // markAttached marks the policies that depend on a route that attaches to a ListenerSet.
 func (all *objects) markAttached(set types.NamespacedName, p *pending) {
 	for t := range all.policyDependents {
-		of := all.sites[t.RouteKey()]
-		if of != nil && slices.ContainsFunc(of.parents, func(p parse.Parent) bool { return p.ListenerSet && p.NamespacedName == set }) {
+		s := all.sites[t.RouteKey()]
+		if s != nil && slices.ContainsFunc(s.parents, func(p parse.Parent) bool { return p.ListenerSet && p.NamespacedName == set }) {
 			all.markDependents(t, p)
 		}
 	}
@@ -184,12 +184,12 @@ func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
 		}
 		return out
 	}
-	of := all.sites[t.RouteKey()]
-	if out.Found = of != nil && (t.Section == "" || slices.Contains(of.rules, t.Section)); !out.Found {
+	s := all.sites[t.RouteKey()]
+	if out.Found = s != nil && (t.Section == "" || slices.Contains(s.rules, t.Section)); !out.Found {
 		return out
 	}
-	out.Gateways = all.gateways(of.parents)
-	for _, p := range of.parents {
+	out.Gateways = all.gateways(s.parents)
+	for _, p := range s.parents {
 		// A policy cannot target a listener of a ListenerSet.
 		if !p.ListenerSet {
 			out.Listeners = append(out.Listeners, ir.PolicyTarget{NamespacedName: p.NamespacedName, Section: p.Section})
@@ -203,21 +203,21 @@ func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
 func (s *Store) recomputePolicies(e *edit) {
 	built := map[contributor]*ir.RoutePolicy{}
 	for c := range e.marked(policySection) {
-		now := s.objects.buildPolicy(c.NamespacedName)
-		want := objectWant{names: s.objects.readableSecrets(now)}
-		if now != nil {
-			want.created = now.Created
+		policy := s.objects.buildPolicy(c.NamespacedName)
+		want := objectWant{names: s.objects.readableSecrets(policy)}
+		if policy != nil {
+			want.created = policy.Created
 		}
 		s.readSecrets(c, s.objects.policySecrets, want)
-		built[c] = now
+		built[c] = policy
 	}
 	for c := range s.objects.policySecrets.settle() {
 		if _, ok := built[c]; !ok {
 			built[c] = s.objects.buildPolicy(c.NamespacedName)
 		}
 	}
-	for c, now := range built {
-		s.recomputePolicy(e, c, now)
+	for c, policy := range built {
+		s.recomputePolicy(e, c, policy)
 	}
 	s.refuseInsertions(e)
 	if e.policies {
@@ -247,45 +247,45 @@ func (all *objects) buildPolicy(n types.NamespacedName) *ir.RoutePolicy {
 	if p == nil {
 		return nil
 	}
-	now := &ir.RoutePolicy{}
-	*now = *p
+	built := &ir.RoutePolicy{}
+	*built = *p
 	config, _ := all.envoyGatewayConfig()
-	now.Targets, now.FailOpen = nil, config.FailOpen
+	built.Targets, built.FailOpen = nil, config.FailOpen
 	for _, t := range p.Targets {
 		at := all.attachment(t.PolicyTarget)
-		now.Targets = append(now.Targets, at)
+		built.Targets = append(built.Targets, at)
 		for _, g := range at.Gateways {
-			if all.serves(g) && !slices.Contains(now.Served, g) {
-				now.Served = append(now.Served, g)
+			if all.serves(g) && !slices.Contains(built.Served, g) {
+				built.Served = append(built.Served, g)
 			}
 		}
 	}
-	now.Rules = slices.Clone(p.Rules)
-	all.findDevices(now)
-	all.findNamedRules(now)
-	return now
+	built.Rules = slices.Clone(p.Rules)
+	all.findDevices(built)
+	all.findNamedRules(built)
+	return built
 }
 
 // recomputePolicy updates a policy to a new state.
-func (s *Store) recomputePolicy(e *edit, c contributor, now *ir.RoutePolicy) {
+func (s *Store) recomputePolicy(e *edit, c contributor, current *ir.RoutePolicy) {
 	n := c.NamespacedName
 	old := e.next.Policies.Get(n)
-	if now != nil {
-		s.objects.checkCertificates(now)
+	if current != nil {
+		s.objects.checkCertificates(current)
 		if old != nil {
-			now.Refused = old.Refused
+			current.Refused = old.Refused
 		}
 	}
-	if reflect.DeepEqual(old, now) {
-		if now != nil {
-			s.readmit(e, c, s.objects.admitting(now.Served, n.Namespace))
+	if reflect.DeepEqual(old, current) {
+		if current != nil {
+			s.readmit(e, c, s.objects.admitting(current.Served, n.Namespace))
 		}
 		return
 	}
-	s.objects.insertions.setPolicy(n, now)
-	e.digest(c, policySum(old), policySum(now))
+	s.objects.insertions.setPolicy(n, current)
+	e.digest(c, policySum(old), policySum(current))
 	e.policies = true
-	for _, p := range []*ir.RoutePolicy{old, now} {
+	for _, p := range []*ir.RoutePolicy{old, current} {
 		if p == nil {
 			continue
 		}
@@ -293,8 +293,8 @@ func (s *Store) recomputePolicy(e *edit, c contributor, now *ir.RoutePolicy) {
 			e.attached[t.PolicyTarget] = struct{}{}
 		}
 	}
-	e.next.Policies.Put(e.next, n, now, now == nil)
-	s.name(e, c, policyConsumers(old), policyConsumers(now))
+	e.next.Policies.Put(e.next, n, current, current == nil)
+	s.name(e, c, policyConsumers(old), policyConsumers(current))
 }
 
 // policySum returns the part of a policy in digests. It leaves out information for people.
@@ -338,8 +338,8 @@ func (s *Store) digestPolicy(e *edit, c contributor) contribution {
 		return contribution{}
 	}
 	out := contribution{gateways: s.objects.admitting(p.Served, c.Namespace), sum: ir.Sum(policySum(p))}
-	for of := range policyConsumers(p) {
-		out.sum += s.digests.targets[of.target]
+	for named := range policyConsumers(p) {
+		out.sum += s.digests.targets[named.target]
 	}
 	return out
 }
@@ -365,8 +365,8 @@ func (s *Store) checkRules(p *ir.RoutePolicy) {
 			continue
 		}
 		for i, m := range r.Matches {
-			one := *r
-			if one.Matches = []ir.PolicyMatch{m}; s.checkRule(&one) != nil {
+			single := *r
+			if single.Matches = []ir.PolicyMatch{m}; s.checkRule(&single) != nil {
 				r.Matches[i] = ir.PolicyMatch{}
 			}
 		}

@@ -83,7 +83,7 @@ func TestParseRoutePolicy(t *testing.T) {
 		"RateLimit": {
 			reason: "A rate limit should be kept.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}]}`,
-			want:   ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 7, Per: time.Minute}},
+			want:   ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 7, Period: time.Minute}},
 		},
 		"NoRate": {
 			reason: "A rate of 0 should be reported.",
@@ -129,7 +129,7 @@ func TestParseRoutePolicy(t *testing.T) {
 		"NamesAlone": {
 			reason: "Names that users choose should not admit clients, even together with addresses.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {tailnet: corp, hostnames: ["b-*", "a-*"], addresses: [100.64.0.0/10]}}]}`,
-			want: ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 7, Per: time.Minute}, Matches: []ir.PolicyMatch{{
+			want: ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 7, Period: time.Minute}, Matches: []ir.PolicyMatch{{
 				Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"a-*", "b-*"}}, Clients: []netip.Prefix{}, NamesOnly: true,
 			}}},
 		},

@@ -30,36 +30,36 @@ func newRouteObjects() routeObjects {
 
 // putRoute stores a route that names one of our kinds, or the Gateway of a ListenerSet. It
 // drops other routes and placeholders.
-func (all *objects) putRoute(in *input, p *pending) (bool, error) {
-	if set, ok := in.Object.(*gwapiv1.ListenerSet); ok {
-		all.putListenerSet(set, in, p)
+func (all *objects) putRoute(change *input, p *pending) (bool, error) {
+	if set, ok := change.Object.(*gwapiv1.ListenerSet); ok {
+		all.putListenerSet(set, change, p)
 		return true, nil
 	}
-	if in.route == nil {
+	if change.route == nil {
 		return false, nil
 	}
-	k := in.route.Route.Key
-	if in.Gone || !in.route.NamesOurs() || ir.IsPlaceholder(in.Object) {
+	k := change.route.Route.Key
+	if change.Deleted || !change.route.NamesOurs() || ir.IsPlaceholder(change.Object) {
 		if all.routes[k] != nil {
 			delete(all.routes, k)
 			p.markRoute(k)
 		}
 		return true, nil
 	}
-	all.routes[k] = in.route
+	all.routes[k] = change.route
 	p.markRoute(k)
 	return true, nil
 }
 
 // putListenerSet attaches the routes of a ListenerSet to its Gateway.
-func (all *objects) putListenerSet(o *gwapiv1.ListenerSet, in *input, p *pending) {
-	g := types.NamespacedName{Namespace: in.name.Namespace, Name: string(o.Spec.ParentRef.Name)}
+func (all *objects) putListenerSet(o *gwapiv1.ListenerSet, change *input, p *pending) {
+	g := types.NamespacedName{Namespace: change.name.Namespace, Name: string(o.Spec.ParentRef.Name)}
 	if ns := o.Spec.ParentRef.Namespace; ns != nil {
 		g.Namespace = string(*ns)
 	}
-	put(all.listenerSets, in.name, g, in.Gone)
+	put(all.listenerSets, change.name, g, change.Deleted)
 	for k, r := range all.routes {
-		if slices.ContainsFunc(r.Parents, func(of parse.Parent) bool { return of.ListenerSet && of.NamespacedName == in.name }) {
+		if slices.ContainsFunc(r.Parents, func(parent parse.Parent) bool { return parent.ListenerSet && parent.NamespacedName == change.name }) {
 			p.markRoute(k)
 		}
 	}
@@ -114,14 +114,14 @@ func (all *objects) servedRoute(k ir.RouteKey) (*parse.RouteObject, []types.Name
 	if p == nil {
 		return nil, nil
 	}
-	of := all.gateways(p.Parents)
-	if len(of) == 0 {
-		return p, of
+	gateways := all.gateways(p.Parents)
+	if len(gateways) == 0 {
+		return p, gateways
 	}
-	if of = slices.DeleteFunc(of, func(n types.NamespacedName) bool { return !all.serves(n) }); len(of) == 0 {
+	if gateways = slices.DeleteFunc(gateways, func(n types.NamespacedName) bool { return !all.serves(n) }); len(gateways) == 0 {
 		return nil, nil
 	}
-	return p, of
+	return p, gateways
 }
 
 // recomputeRoutes updates the marked routes.
@@ -129,29 +129,29 @@ func (s *Store) recomputeRoutes(e *edit) {
 	for c := range e.marked(routeSection) {
 		k := c.route()
 		old := e.next.Routes.Get(k)
-		var now *ir.Route
+		var current *ir.Route
 		if p, gateways := s.objects.servedRoute(k); p != nil {
 			r := p.Route
 			r.Gateways = gateways
-			now = &r
+			current = &r
 		}
-		if reflect.DeepEqual(old, now) {
-			if now != nil {
-				s.readmit(e, c, s.objects.admitting(now.Gateways, k.Namespace))
+		if reflect.DeepEqual(old, current) {
+			if current != nil {
+				s.readmit(e, c, s.objects.admitting(current.Gateways, k.Namespace))
 			}
 			continue
 		}
-		e.digest(c, routeSum(old), routeSum(now))
+		e.digest(c, routeSum(old), routeSum(current))
 		e.routes[c] = s.ruleNames[c]
-		e.next.Routes.Put(e.next, k, now, now == nil)
+		e.next.Routes.Put(e.next, k, current, current == nil)
 		delete(s.ruleNames, c)
-		if now != nil {
-			if names := ruleNames(now); len(names) > 0 {
+		if current != nil {
+			if names := ruleNames(current); len(names) > 0 {
 				s.ruleNames[c] = names
 			}
 		}
-		s.nameForeign(k, old, now)
-		s.name(e, c, consumers(old), consumers(now))
+		s.nameForeign(k, old, current)
+		s.name(e, c, consumers(old), consumers(current))
 	}
 }
 
@@ -175,8 +175,8 @@ func (s *Store) digestRoute(e *edit, c contributor) contribution {
 		return contribution{}
 	}
 	out := contribution{gateways: s.objects.admitting(r.Gateways, k.Namespace), sum: ir.Sum(routeSum(r)) + ir.Sum(settingsSum(k, e.next.Settings.Get(k)))}
-	for of := range consumers(r) {
-		out.sum += s.digests.targets[of.target]
+	for named := range consumers(r) {
+		out.sum += s.digests.targets[named.target]
 	}
 	for _, rule := range r.Rules {
 		for _, b := range rule.Backends {

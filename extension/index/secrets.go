@@ -44,8 +44,8 @@ func (all *objects) checkCertificates(p *ir.RoutePolicy) {
 		if r.Certificate == nil || r.Problem != "" {
 			continue
 		}
-		now, c := *r, *r.Certificate
-		now.Certificate, p.Rules[i] = &c, &now
+		updated, c := *r, *r.Certificate
+		updated.Certificate, p.Rules[i] = &c, &updated
 		var h *ir.CertificateSecret
 		if len(p.Served) > 0 {
 			h = all.clientSecrets[c.Secret]
@@ -57,16 +57,16 @@ func (all *objects) checkCertificates(p *ir.RoutePolicy) {
 
 // checkCertificate sets the state of a client certificate. If read is false, another
 // extension reads the Secret, and its state is not known. The Secret needs one of the shares.
-func (all *objects) checkCertificate(c *ir.ClientCertificate, by refgrant.Referrer, read bool, shares *objectShares) {
+func (all *objects) checkCertificate(c *ir.ClientCertificate, referrer refgrant.Referrer, read bool, shares *objectShares) {
 	h := all.clientSecrets[c.Secret]
 	switch {
-	case !all.permits(by, c.Secret):
+	case !all.permits(referrer, c.Secret):
 		c.Reason = ir.ReasonNotPermitted
-		c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets a %s of namespace %s name Secret %s", c.Secret.Namespace, by.Kind, by.Namespace, c.Secret.Name)
+		c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets a %s of namespace %s name Secret %s", c.Secret.Namespace, referrer.Kind, referrer.Namespace, c.Secret.Name)
 	case !read:
-	case !shares.admits(by.Namespace, c.Secret):
+	case !shares.admits(referrer.Namespace, c.Secret):
 		c.Reason = ir.ReasonTooManySecrets
-		c.Problem = fmt.Sprintf("Secret %s is not read: %s objects of namespace %s name more than %d Secrets, or all namespaces more than %d, and this one belongs to the newest; name fewer Secrets", c.Secret, by.Kind, by.Namespace, limits.NamespaceSecrets, limits.Secrets)
+		c.Problem = fmt.Sprintf("Secret %s is not read: %s objects of namespace %s name more than %d Secrets, or all namespaces more than %d, and this one belongs to the newest; name fewer Secrets", c.Secret, referrer.Kind, referrer.Namespace, limits.NamespaceSecrets, limits.Secrets)
 	case h == nil:
 		c.Reason, c.Problem = ir.ReasonPending, fmt.Sprintf("Secret %s is not known yet", c.Secret)
 	default:
@@ -80,26 +80,26 @@ func notice(c *ir.ClientCertificate, h *ir.CertificateSecret) string {
 	case c.Problem != "":
 		return "Requests are answered 503: " + c.Problem
 	case h != nil && h.Pair != nil:
-		said := fmt.Sprintf("Presents a certificate that is valid until %s", h.Pair.Until.Format(time.RFC3339))
+		text := fmt.Sprintf("Presents a certificate that is valid until %s", h.Pair.Expiry.Format(time.RFC3339))
 		if !h.Pair.Client {
-			said += ", and not meant for clients: backends may refuse it"
+			text += ", and not meant for clients: backends may refuse it"
 		}
-		return said
+		return text
 	}
 	return ""
 }
 
 // join joins two notices.
-func join(was, said string) string {
-	if was != "" && said != "" {
-		return was + "; " + said
+func join(existing, message string) string {
+	if existing != "" && message != "" {
+		return existing + "; " + message
 	}
-	return was + said
+	return existing + message
 }
 
 // permits reports whether a referrer may name a Secret.
-func (all *objects) permits(by refgrant.Referrer, secret types.NamespacedName) bool {
-	return all.grants.Permit(by, corev1.GroupName, parse.KindSecret, secret)
+func (all *objects) permits(referrer refgrant.Referrer, secret types.NamespacedName) bool {
+	return all.grants.Permit(referrer, corev1.GroupName, parse.KindSecret, secret)
 }
 
 // readableSecrets returns the Secrets that may be read for a policy.
@@ -111,22 +111,22 @@ func (all *objects) readableSecrets(p *ir.RoutePolicy) []types.NamespacedName {
 }
 
 // readSecrets replaces the Secrets that may be read for a policy or Gateway.
-func (s *Store) readSecrets(by contributor, shares *objectShares, now objectWant) {
-	for _, n := range shares.wants[by.Namespace][by].names {
-		if slices.Contains(now.names, n) {
+func (s *Store) readSecrets(reader contributor, shares *objectShares, want objectWant) {
+	for _, n := range shares.wants[reader.Namespace][reader].names {
+		if slices.Contains(want.names, n) {
 			continue
 		}
-		if delete(s.readers[n], by); len(s.readers[n]) == 0 {
+		if delete(s.readers[n], reader); len(s.readers[n]) == 0 {
 			delete(s.readers, n)
 		}
 	}
-	for _, n := range now.names {
+	for _, n := range want.names {
 		if s.readers[n] == nil {
 			s.readers[n] = map[contributor]struct{}{}
 		}
-		s.readers[n][by] = struct{}{}
+		s.readers[n][reader] = struct{}{}
 	}
-	shares.set(by, now)
+	shares.set(reader, want)
 }
 
 // Secrets returns the Secrets with client certificates to present, sorted. Only these are
@@ -152,8 +152,8 @@ func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
 	put(s.objects.clientSecrets, n, h, h == nil)
 	p := newPending()
 	p.markName(secretSection, n)
-	for by := range s.readers[n] {
-		p.mark(by)
+	for reader := range s.readers[n] {
+		p.mark(reader)
 	}
 	s.recompute(p, began)
 }
@@ -162,12 +162,12 @@ func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
 func (s *Store) recomputeSecrets(e *edit) {
 	for c := range e.marked(secretSection) {
 		n := c.NamespacedName
-		var now *ir.KeyPair
+		var pair *ir.KeyPair
 		if h := s.objects.clientSecrets[n]; h != nil {
-			now = h.Pair
+			pair = h.Pair
 		}
-		if !reflect.DeepEqual(e.next.KeyPairs.Get(n), now) {
-			e.next.KeyPairs.Put(e.next, n, now, now == nil)
+		if !reflect.DeepEqual(e.next.KeyPairs.Get(n), pair) {
+			e.next.KeyPairs.Put(e.next, n, pair, pair == nil)
 		}
 	}
 }

@@ -15,9 +15,9 @@ import (
 // A new kind of content is a file with these functions and a row in sections. Functions may
 // be nil.
 type section struct {
-	// put stores a changed object and marks the contributors that depend on it. It reports
+	// store stores a changed object and marks the contributors that depend on it. It reports
 	// whether the section reads objects of that kind.
-	put func(all *objects, in *input, p *pending) (bool, error)
+	store func(all *objects, change *input, p *pending) (bool, error)
 
 	// recompute updates the draft for the contributors that are marked.
 	recompute func(s *Store, e *edit)
@@ -54,16 +54,16 @@ const (
 
 // sections are all sections.
 var sections = [sectionCount]section{
-	routeSection:       {put: (*objects).putRoute, recompute: (*Store).recomputeRoutes, digest: (*Store).digestRoute, serve: (*objects).serveRoutes},
+	routeSection:       {store: (*objects).putRoute, recompute: (*Store).recomputeRoutes, digest: (*Store).digestRoute, serve: (*objects).serveRoutes},
 	secretSection:      {recompute: (*Store).recomputeSecrets},
-	policySection:      {put: (*objects).putPolicy, recompute: (*Store).recomputePolicies, digest: (*Store).digestPolicy, serve: (*objects).servePolicies},
-	targetSection:      {put: (*objects).putTarget, recompute: (*Store).recomputeTargets},
-	settingsSection:    {put: (*objects).putSettings, recompute: (*Store).recomputeSettings, serve: (*objects).serveSettings},
-	gatewaySection:     {put: (*objects).putGateway, recompute: (*Store).recomputeGateways},
-	identitySection:    {put: (*objects).putIdentity, recompute: (*Store).recomputeIdentities, digest: (*Store).digestIdentity, serve: (*objects).serveIdentities},
-	certificateSection: {put: (*objects).putCertificate, recompute: (*Store).recomputeCertificates, digest: (*Store).digestCertificate, auxiliary: true, serve: (*objects).serveCertificates},
-	bootstrapSection:   {put: (*objects).putBootstrap, recompute: (*Store).recomputeBootstraps, digest: (*Store).digestBootstrap, auxiliary: true},
-	grantSection:       {put: (*objects).putGrant, recompute: (*Store).recomputeGrants},
+	policySection:      {store: (*objects).putPolicy, recompute: (*Store).recomputePolicies, digest: (*Store).digestPolicy, serve: (*objects).servePolicies},
+	targetSection:      {store: (*objects).putTarget, recompute: (*Store).recomputeTargets},
+	settingsSection:    {store: (*objects).putSettings, recompute: (*Store).recomputeSettings, serve: (*objects).serveSettings},
+	gatewaySection:     {store: (*objects).putGateway, recompute: (*Store).recomputeGateways},
+	identitySection:    {store: (*objects).putIdentity, recompute: (*Store).recomputeIdentities, digest: (*Store).digestIdentity, serve: (*objects).serveIdentities},
+	certificateSection: {store: (*objects).putCertificate, recompute: (*Store).recomputeCertificates, digest: (*Store).digestCertificate, auxiliary: true, serve: (*objects).serveCertificates},
+	bootstrapSection:   {store: (*objects).putBootstrap, recompute: (*Store).recomputeBootstraps, digest: (*Store).digestBootstrap, auxiliary: true},
+	grantSection:       {store: (*objects).putGrant, recompute: (*Store).recomputeGrants},
 }
 
 // A contributor is an entry of a section, such as a route or the client certificate of a
@@ -180,15 +180,15 @@ func (e *edit) marked(s sectionID) map[contributor]struct{} { return e.pending.c
 
 // digest replaces the old part of a contributor in the digest by the new one, and marks its
 // contribution to the digests of Gateways.
-func (e *edit) digest(c contributor, old, now any) {
-	e.resum(old, now)
+func (e *edit) digest(c contributor, old, current any) {
+	e.resum(old, current)
 	e.contributors[c] = struct{}{}
 }
 
 // resum replaces an old part of the digest by a new one.
-func (e *edit) resum(old, now any) {
-	if was, is := ir.Sum(old), ir.Sum(now); was != is {
-		e.next.Digest += is - was
+func (e *edit) resum(old, current any) {
+	if newSum, oldSum := ir.Sum(old), ir.Sum(current); newSum != oldSum {
+		e.next.Digest += oldSum - newSum
 		e.translate = true
 	}
 }

@@ -19,7 +19,7 @@ func TestServe(t *testing.T) {
 	// ListenerSet.
 	gw2 := types.NamespacedName{Namespace: "infra", Name: "gw2"}
 	all := append(everything(), identityOf("a", "gw", "http"))
-	only := func(n types.NamespacedName) bool { return n == gw2 }
+	selected := func(n types.NamespacedName) bool { return n == gw2 }
 	others := func(n types.NamespacedName) bool { return n != gw2 }
 	cases := map[string]struct {
 		reason string
@@ -27,32 +27,32 @@ func TestServe(t *testing.T) {
 		want   []ir.RouteKey
 	}{
 		"All":    {reason: "By default a store should serve all Gateways.", want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, {Kind: ir.KindHTTPRoute, NamespacedName: name("web")}}},
-		"Only":   {reason: "A route that attaches to a ListenerSet should attach to its Gateway.", serves: only, want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}}},
+		"Only":   {reason: "A route that attaches to a ListenerSet should attach to its Gateway.", serves: selected, want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}}},
 		"Others": {reason: "Routes to Gateways of other instances should not be known.", serves: others, want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			before, after, back := NewStore(), NewStore(), NewStore()
-			before.Serve(tc.serves)
-			apply(t, before, false, all...)
-			apply(t, after, false, all...)
-			after.Serve(tc.serves)
-			if diff := cmp.Diff(before.Snapshot(), after.Snapshot(), compareSnapshots()); diff != "" {
+			late, early, back := NewStore(), NewStore(), NewStore()
+			late.Serve(tc.serves)
+			apply(t, late, false, all...)
+			apply(t, early, false, all...)
+			early.Serve(tc.serves)
+			if diff := cmp.Diff(late.Snapshot(), early.Snapshot(), compareSnapshots()); diff != "" {
 				t.Errorf("\n%s\nthe result depends on when Serve is called: -before, +after:\n%s", tc.reason, diff)
 			}
 			for _, k := range tc.want {
-				if after.Snapshot().Route(k) == nil {
+				if early.Snapshot().Route(k) == nil {
 					t.Errorf("\n%s\nroute %s is not known", tc.reason, k)
 				}
 			}
-			for p := range after.Snapshot().RoutePolicies() {
+			for p := range early.Snapshot().RoutePolicies() {
 				for _, g := range p.Served {
 					if tc.serves != nil && !tc.serves(g) {
 						t.Errorf("\n%s\npolicy %s would make Envoy Gateway translate %s", tc.reason, p.Name, g)
 					}
 				}
 			}
-			for r := range after.Snapshot().Routes() {
+			for r := range early.Snapshot().Routes() {
 				for _, g := range r.Gateways {
 					if tc.serves != nil && !tc.serves(g) {
 						t.Errorf("\n%s\nroute %s has Gateway %s", tc.reason, r.Key, g)
@@ -60,14 +60,14 @@ func TestServe(t *testing.T) {
 				}
 			}
 			for _, g := range []types.NamespacedName{{Namespace: "infra", Name: "gw"}, gw2} {
-				if _, known := after.Snapshot().IdentityListeners(g); known != (tc.serves == nil || tc.serves(g)) {
-					t.Errorf("\n%s\nidentity listeners of %s are known: %t", tc.reason, g, known)
+				if _, ok := early.Snapshot().IdentityListeners(g); ok != (tc.serves == nil || tc.serves(g)) {
+					t.Errorf("\n%s\nidentity listeners of %s are known: %t", tc.reason, g, ok)
 				}
 			}
 			apply(t, back, false, all...)
 			back.Serve(func(types.NamespacedName) bool { return false })
 			back.Serve(tc.serves)
-			if diff := cmp.Diff(before.Snapshot(), back.Snapshot(), compareSnapshots()); diff != "" {
+			if diff := cmp.Diff(late.Snapshot(), back.Snapshot(), compareSnapshots()); diff != "" {
 				t.Errorf("\n%s\nthe store differs after other Gateways were served meanwhile: -want, +got:\n%s", tc.reason, diff)
 			}
 		})

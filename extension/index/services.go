@@ -27,10 +27,10 @@ func (v *view) build(k ir.TargetKey, old *ir.Target) *ir.Target {
 	t := &ir.Target{Key: k}
 	n := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
 	if k.Kind == ir.TargetEndpoints {
-		v.since = v.created[ref{kind: refEndpoints, NamespacedName: n}]
+		v.creation = v.created[ref{kind: refEndpoints, NamespacedName: n}]
 		v.buildEndpoints(t, n)
 	} else {
-		v.since = v.created[ref{kind: refServices, NamespacedName: n}]
+		v.creation = v.created[ref{kind: refServices, NamespacedName: n}]
 		v.buildServices(t, n)
 	}
 	tls, problem, unapplied := v.tlsOf(k, old)
@@ -83,18 +83,18 @@ func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
 // filled returns a spec whose empty fields have the values of the Service with the same
 // name, or the problem for a route that names a port.
 func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.TailscaleServicesSpec) (*gatewayv1alpha1.TailscaleServicesSpec, string) {
-	of := namesake.Service{Namespace: n.Namespace, Name: n.Name}
+	svc := namesake.Service{Namespace: n.Namespace, Name: n.Name}
 	if namesake.Answers(*spec) {
 		if s := v.kubeServices[v.lookup(refService, n)]; s != nil {
-			of.Exists = true
+			svc.Exists = true
 			for _, p := range s.Ports {
 				if p.Protocol == corev1.ProtocolTCP {
-					of.Ports = append(of.Ports, p.Port)
+					svc.Ports = append(svc.Ports, p.Port)
 				}
 			}
 		}
 	}
-	out, problem := namesake.Fill(*spec, of)
+	out, problem := namesake.Fill(*spec, svc)
 	switch {
 	case problem == nil:
 		return &out, ""
@@ -136,15 +136,15 @@ func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k ir.TargetKey) ([]g
 // localSources returns the sources of backends, and the problem of the first that has no
 // endpoint.
 func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.TailscaleServicesSpec, backends []gatewayv1alpha1.Backend) (out []source, problem string) {
-	h2c, near, taken := true, []uint32{}, map[string]bool{}
+	h2c, near, used := true, []uint32{}, map[string]bool{}
 	ranks := priorities(spec.LoadBalancing, backends)
 	for i, b := range backends {
 		s := source{name: b.Name, priority: ranks[i], weight: weight(spec.LoadBalancing, b)}
-		if taken[b.Name] {
+		if used[b.Name] {
 			// A name identifies one locality, but a Service may have two ports.
 			s.name = fmt.Sprintf("%s/%d", b.Name, i)
 		}
-		taken[b.Name] = true
+		used[b.Name] = true
 		var wrong string
 		var h2 bool
 		switch {

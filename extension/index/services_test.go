@@ -55,8 +55,8 @@ func asWeb(object string, further ...string) string {
 }
 
 // asOf returns localities with another name.
-func asOf(name string, in []ir.Locality) []ir.Locality {
-	out := slices.Clone(in)
+func asOf(name string, locs []ir.Locality) []ir.Locality {
+	out := slices.Clone(locs)
 	for i := range out {
 		out[i].Name = name
 	}

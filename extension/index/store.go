@@ -28,8 +28,8 @@ type Change struct {
 	// parts of it. Kind, namespace and name are enough for a deleted object.
 	Object client.Object
 
-	// Gone reports that the object was deleted.
-	Gone bool
+	// Deleted reports that the object was deleted.
+	Deleted bool
 
 	// read is what Read found. Nil if Read was not called.
 	read *reading
@@ -53,7 +53,7 @@ func (s *Store) Read(c Change) Change {
 	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.TCPRoute, *gwapiv1.UDPRoute, *gwapiv1.TLSRoute:
 		c.read.route = parse.ParseRouteObject(c.Object)
 	case *gatewayv1alpha1.TailscaleRoutePolicy:
-		if !c.Gone {
+		if !c.Deleted {
 			c.read.policy = parse.ParseRoutePolicy(o)
 			s.checkRules(c.read.policy)
 		}
@@ -136,8 +136,8 @@ func (s *Store) Apply(changes ...Change) error {
 	began := time.Now()
 	p := newPending()
 	var errs []error
-	for _, in := range inputs {
-		if err := s.objects.put(in, p); err != nil {
+	for _, change := range inputs {
+		if err := s.objects.put(change, p); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -147,19 +147,19 @@ func (s *Store) Apply(changes ...Change) error {
 }
 
 // put stores a changed object in each section that reads its kind.
-func (all *objects) put(in *input, p *pending) error {
+func (all *objects) put(change *input, p *pending) error {
 	read := false
-	for _, of := range sections {
-		if of.put == nil {
+	for _, section := range sections {
+		if section.store == nil {
 			continue
 		}
-		ok, err := of.put(all, in, p)
+		ok, err := section.store(all, change, p)
 		if err != nil {
 			return err
 		}
 		read = read || ok
 	}
-	switch o := in.Object.(type) {
+	switch o := change.Object.(type) {
 	case *unstructured.Unstructured:
 		if !read {
 			return errors.Errorf("cannot keep a %s: nothing is made of it", o.GroupVersionKind().GroupKind())
@@ -175,8 +175,8 @@ func (all *objects) put(in *input, p *pending) error {
 // recompute builds the next Snapshot of the changes that are pending since a time.
 func (s *Store) recompute(p *pending, began time.Time) {
 	e := newEdit(s.Snapshot(), p)
-	for _, of := range sections {
-		of.recompute(s, e)
+	for _, section := range sections {
+		section.recompute(s, e)
 	}
 	if e.translate {
 		e.next.Revision++
@@ -189,13 +189,13 @@ func (s *Store) recompute(p *pending, began time.Time) {
 	if !e.next.Changed() && !e.translate {
 		return
 	}
-	now := e.next.Finish()
-	s.snapshot.Store(now)
+	snapshot := e.next.Finish()
+	s.snapshot.Store(snapshot)
 	s.publish(e)
 	if e.translate || e.policies || e.tlsPolicies {
 		s.revise()
 	}
-	s.metrics.made(now, e.translate, time.Since(began))
+	s.metrics.made(snapshot, e.translate, time.Since(began))
 }
 
 // Serve restricts the Store to the routes of some Gateways, because others have a separate
@@ -210,9 +210,9 @@ func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
 	}
 	s.objects.serves = serves
 	p := newPending()
-	for _, of := range sections {
-		if of.serve != nil {
-			of.serve(s.objects, p)
+	for _, section := range sections {
+		if section.serve != nil {
+			section.serve(s.objects, p)
 		}
 	}
 	s.recompute(p, began)
@@ -254,16 +254,16 @@ func (s *Store) Hosts() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[string][]string{}
-	for r, of := range s.dependents {
+	for r, dependents := range s.dependents {
 		if r.kind != refHost {
 			continue
 		}
-		var by []string
-		for c := range of {
-			by = append(by, c.target.Namespace)
+		var namespaces []string
+		for c := range dependents {
+			namespaces = append(namespaces, c.target.Namespace)
 		}
-		slices.Sort(by)
-		out[r.Name] = slices.Compact(by)
+		slices.Sort(namespaces)
+		out[r.Name] = slices.Compact(namespaces)
 	}
 	return out
 }

@@ -80,13 +80,13 @@ func TestApplyInAnyOrder(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := NewStore()
-		gone := map[int]bool{}
+		deleted := map[int]bool{}
 		for range 60 {
 			var cs []Change
 			for range 1 + r.IntN(4) {
 				i := r.IntN(len(all))
-				gone[i] = r.IntN(3) == 0
-				cs = append(cs, Change{Object: disturbed(all[i], r), Gone: gone[i]})
+				deleted[i] = r.IntN(3) == 0
+				cs = append(cs, Change{Object: disturbed(all[i], r), Deleted: deleted[i]})
 			}
 			if err := applyChanges(s, cs...); err != nil {
 				t.Fatal(err)
@@ -109,7 +109,7 @@ func TestApplyInAnyOrder(t *testing.T) {
 			t.Fatalf("seed %d: -want, +got\n%s", seed, diff)
 		}
 		for _, o := range all {
-			if err := applyChanges(s, Change{Object: o, Gone: true}); err != nil {
+			if err := applyChanges(s, Change{Object: o, Deleted: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -148,7 +148,7 @@ func TestRevision(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		change  string
-		gone    bool
+		deleted bool
 		greater bool
 		names   []string
 	}{
@@ -178,7 +178,7 @@ func TestRevision(t *testing.T) {
 		"Missing": {
 			reason:  "A reference that becomes invalid should change the shape.",
 			change:  servicesWeb,
-			gone:    true,
+			deleted: true,
 			greater: true,
 			names:   []string{"tailscale/services/shop/web/80/http"},
 		},
@@ -213,14 +213,14 @@ func TestRevision(t *testing.T) {
 			apply(t, s, false, base...)
 			sub := s.Subscribe()
 			defer sub.Close()
-			before := s.Snapshot()
-			apply(t, s, tc.gone, tc.change)
-			after := s.Snapshot()
-			if got := after.Revision > before.Revision; got != tc.greater {
-				t.Errorf("%s\nrevision: want increase %v, got %d after %d", tc.reason, tc.greater, after.Revision, before.Revision)
+			previous := s.Snapshot()
+			apply(t, s, tc.deleted, tc.change)
+			updated := s.Snapshot()
+			if got := updated.Revision > previous.Revision; got != tc.greater {
+				t.Errorf("%s\nrevision: want increase %v, got %d after %d", tc.reason, tc.greater, updated.Revision, previous.Revision)
 			}
-			if got := after.Digest != before.Digest; got != tc.greater {
-				t.Errorf("%s\ndigest: want change %v, got %d after %d", tc.reason, tc.greater, after.Digest, before.Digest)
+			if got := updated.Digest != previous.Digest; got != tc.greater {
+				t.Errorf("%s\ndigest: want change %v, got %d after %d", tc.reason, tc.greater, updated.Digest, previous.Digest)
 			}
 			woken := false
 			select {
@@ -273,9 +273,9 @@ func TestNamesAreKnown(t *testing.T) {
 func TestSnapshotNeverChanges(t *testing.T) {
 	s := NewStore()
 	apply(t, s, false, everything()...)
-	before := s.Snapshot()
+	original := s.Snapshot()
 	apply(t, s, true, everything()...)
-	if diff := cmp.Diff(snapshotOf(t, everything()...), before, compareSnapshots()); diff != "" {
+	if diff := cmp.Diff(snapshotOf(t, everything()...), original, compareSnapshots()); diff != "" {
 		t.Errorf("a Snapshot has changed: -want, +got\n%s", diff)
 	}
 }
@@ -332,7 +332,7 @@ func TestPermitted(t *testing.T) {
 
 func TestPinned(t *testing.T) {
 	mixed := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}
-	with := func(settings string) []string {
+	pinWith := func(settings string) []string {
 		return []string{strings.Replace(pinRule, "circuitBreaker: {maxConnections: 7}", settings, 1)}
 	}
 	cases := map[string]struct {
@@ -349,10 +349,10 @@ func TestPinned(t *testing.T) {
 		"Gateway":       {reason: "A policy on the Gateway should pin nothing, because the template of all clusters includes it.", policies: []string{strings.Replace(pinRule, "kind: HTTPRoute, name: mixed", "kind: Gateway, name: mixed", 1)}},
 		"Namespace":     {reason: "A policy in another namespace should pin nothing.", policies: []string{strings.Replace(pinLabels, "name: labels", "name: labels, namespace: other", 1)}},
 		"AllNamespaces": {reason: "A policy that selects other namespaces should pin: a route that is pinned without need costs only a cluster.", policies: []string{strings.NewReplacer("name: labels", "name: labels, namespace: other", "kind: HTTPRoute,", "kind: HTTPRoute, namespaces: {from: All},").Replace(pinLabels)}, rule: true, other: true},
-		"RouteSettings": {reason: "Settings of requests should pin nothing.", policies: with("retry: {numRetries: 3}, faultInjection: {abort: {httpStatus: 500}}, timeout: {http: {requestTimeout: 3s, streamIdleTimeout: 2s}}, mergeType: StrategicMerge")},
-		"HTTPTimeout":   {reason: "A timeout of connections should pin, because it is a setting of clusters.", policies: with("timeout: {http: {requestTimeout: 3s, connectionIdleTimeout: 1h}}"), rule: true},
-		"TCPTimeout":    {reason: "A timeout of TCP should pin.", policies: with("timeout: {tcp: {connectTimeout: 1s}}"), rule: true},
-		"Unknown":       {reason: "An unknown setting should pin, because it may be a setting of clusters.", policies: with("retry: {}, surprise: {}"), rule: true},
+		"RouteSettings": {reason: "Settings of requests should pin nothing.", policies: pinWith("retry: {numRetries: 3}, faultInjection: {abort: {httpStatus: 500}}, timeout: {http: {requestTimeout: 3s, streamIdleTimeout: 2s}}, mergeType: StrategicMerge")},
+		"HTTPTimeout":   {reason: "A timeout of connections should pin, because it is a setting of clusters.", policies: pinWith("timeout: {http: {requestTimeout: 3s, connectionIdleTimeout: 1h}}"), rule: true},
+		"TCPTimeout":    {reason: "A timeout of TCP should pin.", policies: pinWith("timeout: {tcp: {connectTimeout: 1s}}"), rule: true},
+		"Unknown":       {reason: "An unknown setting should pin, because it may be a setting of clusters.", policies: pinWith("retry: {}, surprise: {}"), rule: true},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -433,18 +433,18 @@ func TestApplyAbout(t *testing.T) {
 	if err := applyChanges(s, Change{Object: decode(t, routeToWeb)[0]}); err != nil {
 		t.Fatal(err)
 	}
-	before := s.Snapshot()
+	previous := s.Snapshot()
 	o := decode(t, routeToWeb)[0].(*gwapiv1.HTTPRoute)
 	o.Spec.Hostnames = []gwapiv1.Hostname{"new.example.com"}
 	if err := applyChanges(s, Change{Object: o}); err != nil {
 		t.Fatal(err)
 	}
-	now := s.Snapshot()
-	if diff := cmp.Diff([]string{"new.example.com"}, now.Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}).Info.Hostnames); diff != "" {
+	updated := s.Snapshot()
+	if diff := cmp.Diff([]string{"new.example.com"}, updated.Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}).Info.Hostnames); diff != "" {
 		t.Errorf("-want hostnames, +got:\n%s", diff)
 	}
-	if now.Revision != before.Revision || now.Digest != before.Digest {
-		t.Errorf("revision %d -> %d, digest %x -> %x", before.Revision, now.Revision, before.Digest, now.Digest)
+	if updated.Revision != previous.Revision || updated.Digest != previous.Digest {
+		t.Errorf("revision %d -> %d, digest %x -> %x", previous.Revision, updated.Revision, previous.Digest, updated.Digest)
 	}
 }
 

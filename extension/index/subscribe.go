@@ -112,17 +112,17 @@ func (s *Store) publish(e *edit) {
 		return
 	}
 	most := 0
-	for _, of := range e.endpoints {
-		most += 1 + len(s.namedBy[of])
+	for _, c := range e.endpoints {
+		most += 1 + len(s.namedBy[c])
 	}
 	names := make([]string, 0, most)
 	// A route may name several consumers. A single consumer cannot name it twice.
 	seen := map[contributor]struct{}{}
-	for _, of := range e.endpoints {
-		if of.target != (ir.TargetKey{}) {
-			names = append(names, of.target.ClusterName())
+	for _, c := range e.endpoints {
+		if c.target != (ir.TargetKey{}) {
+			names = append(names, c.target.ClusterName())
 		}
-		for k := range s.namedBy[of] {
+		for k := range s.namedBy[c] {
 			if _, ok := e.routes[k]; ok {
 				continue
 			}
@@ -136,10 +136,10 @@ func (s *Store) publish(e *edit) {
 		}
 	}
 	for k, old := range e.routes {
-		now := s.ruleNames[k]
-		names = append(names, now...)
+		current := s.ruleNames[k]
+		names = append(names, current...)
 		for _, n := range old {
-			if !slices.Contains(now, n) {
+			if !slices.Contains(current, n) {
 				names = append(names, n)
 			}
 		}

@@ -81,36 +81,36 @@ func newTargetObjects() targetObjects {
 }
 
 // putTarget stores an object that targets are built from.
-func (all *objects) putTarget(in *input, p *pending) (bool, error) {
-	n := in.name
-	switch o := in.Object.(type) {
+func (all *objects) putTarget(change *input, p *pending) (bool, error) {
+	n := change.name
+	switch o := change.Object.(type) {
 	case *gatewayv1alpha1.TailscaleServices:
-		put(all.services, n, &o.Spec, in.Gone)
-		put(all.created, ref{kind: refServices, NamespacedName: n}, o.CreationTimestamp.Time, in.Gone)
+		put(all.services, n, &o.Spec, change.Deleted)
+		put(all.created, ref{kind: refServices, NamespacedName: n}, o.CreationTimestamp.Time, change.Deleted)
 		p.ref(refServices, n)
 	case *gatewayv1alpha1.TailscaleEndpoints:
-		put(all.endpoints, n, &o.Spec, in.Gone)
-		put(all.created, ref{kind: refEndpoints, NamespacedName: n}, o.CreationTimestamp.Time, in.Gone)
+		put(all.endpoints, n, &o.Spec, change.Deleted)
+		put(all.created, ref{kind: refEndpoints, NamespacedName: n}, o.CreationTimestamp.Time, change.Deleted)
 		offline := parse.OfflineEndpoints(o)
-		put(all.offline, n, offline, in.Gone || offline == nil)
+		put(all.offline, n, offline, change.Deleted || offline == nil)
 		p.ref(refEndpoints, n)
 	case *tailnetv1alpha1.ProxySet:
-		putGrouped(all, p, all.proxySets, refProxySet, n, &o.Spec, in.Gone, ir.Sibling(n, o.Spec.Endpoints))
+		putGrouped(all, p, all.proxySets, refProxySet, n, &o.Spec, change.Deleted, ir.Sibling(n, o.Spec.Endpoints))
 	case *tailnetv1alpha1.ServiceAttachment:
-		gone := in.Gone || o.Spec.Direction != tailnetv1alpha1.DirectionEgress
-		putGrouped(all, p, all.attachments, refAttachments, n, o, gone, ir.Sibling(n, o.Spec.Services))
+		deleted := change.Deleted || o.Spec.Direction != tailnetv1alpha1.DirectionEgress
+		putGrouped(all, p, all.attachments, refAttachments, n, o, deleted, ir.Sibling(n, o.Spec.Services))
 		p.ref(refAttachment, n)
 	case *corev1.Service:
-		put(all.kubeServices, n, parse.ParseService(o), in.Gone)
-		all.claim(grouped{kind: refService, NamespacedName: n}, n, unlessGone(in.Gone, addressesOfService(o)), p)
+		put(all.kubeServices, n, parse.ParseService(o), change.Deleted)
+		all.claim(grouped{kind: refService, NamespacedName: n}, n, unlessGone(change.Deleted, addressesOfService(o)), p)
 		p.ref(refService, n)
 	case *discoveryv1.EndpointSlice:
 		s := o.Labels[discoveryv1.LabelServiceName]
 		refused := func(a netip.Addr) bool { return all.dialPolicy.refused(a) != "" }
-		putGrouped(all, p, all.slices, refSlices, n, parse.ParseEndpointSlice(o, refused), in.Gone || s == "", ir.Sibling(n, s))
-		all.claim(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unlessGone(in.Gone, addressesOfSlice(o)), p)
+		putGrouped(all, p, all.slices, refSlices, n, parse.ParseEndpointSlice(o, refused), change.Deleted || s == "", ir.Sibling(n, s))
+		all.claim(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unlessGone(change.Deleted, addressesOfSlice(o)), p)
 	case *gwapiv1.BackendTLSPolicy:
-		all.putTLSPolicy(o, in, p)
+		all.putTLSPolicy(o, change, p)
 	case *gwapiv1beta1.ReferenceGrant:
 		p.ref(refGrants, types.NamespacedName{Namespace: n.Namespace})
 	default:
@@ -121,14 +121,14 @@ func (all *objects) putTarget(in *input, p *pending) (bool, error) {
 
 // putGrouped stores an object of a group under the names that it shares with others, or
 // removes a deleted object.
-func putGrouped[T any](all *objects, p *pending, g group[T], k refKind, n types.NamespacedName, v T, gone bool, shared ...types.NamespacedName) {
+func putGrouped[T any](all *objects, p *pending, g group[T], k refKind, n types.NamespacedName, v T, deleted bool, shared ...types.NamespacedName) {
 	id := grouped{kind: k, NamespacedName: n}
 	for _, s := range all.groups[id] {
 		g.unset(s, n)
 		p.ref(k, s)
 	}
 	delete(all.groups, id)
-	if gone || len(shared) == 0 {
+	if deleted || len(shared) == 0 {
 		return
 	}
 	all.groups[id] = shared
@@ -153,7 +153,7 @@ type builtConsumer struct {
 }
 
 // name records which consumers a contributor named before and names now.
-func (s *Store) name(e *edit, c contributor, old, now map[consumer]struct{}) {
+func (s *Store) name(e *edit, c contributor, old, current map[consumer]struct{}) {
 	for named := range old {
 		delete(s.namedBy[named], c)
 		if len(s.namedBy[named]) == 0 {
@@ -161,7 +161,7 @@ func (s *Store) name(e *edit, c contributor, old, now map[consumer]struct{}) {
 			e.consumers[named] = struct{}{}
 		}
 	}
-	for named := range now {
+	for named := range current {
 		if s.namedBy[named] == nil {
 			s.namedBy[named] = map[contributor]struct{}{}
 			e.consumers[named] = struct{}{}
@@ -259,31 +259,31 @@ func (s *Store) rebuildService(e *edit, v *view, c consumer) {
 		protocol = corev1.ProtocolUDP
 	}
 	endpoints, _, _ := v.serviceEndpoints(c.service.NamespacedName, c.service.Port, protocol)
-	now := localities([]source{{name: c.service.Name, weight: 1, endpoints: endpoints}})
+	current := localities([]source{{name: c.service.Name, weight: 1, endpoints: endpoints}})
 	old, ok := e.next.Services.Lookup(c.service)
-	if ok && reflect.DeepEqual(old, now) {
+	if ok && reflect.DeepEqual(old, current) {
 		return
 	}
-	e.next.Services.Set(e.next, c.service, now)
+	e.next.Services.Set(e.next, c.service, current)
 	e.endpoints = append(e.endpoints, c)
 }
 
 func (s *Store) rebuildTarget(e *edit, v *view, c consumer) {
 	old := e.next.Targets.Get(c.target)
-	now := v.build(c.target, old)
+	current := v.build(c.target, old)
 	s.objects.shares.set(c.target, v.size())
-	if reflect.DeepEqual(old, now) {
+	if reflect.DeepEqual(old, current) {
 		return
 	}
-	e.next.Targets.Set(e.next, c.target, now)
-	if old == nil || old.Missing != now.Missing || !reflect.DeepEqual(old.Shape, now.Shape) {
-		e.resum(shapeSum(old), shapeSum(now))
+	e.next.Targets.Set(e.next, c.target, current)
+	if old == nil || old.Missing != current.Missing || !reflect.DeepEqual(old.Shape, current.Shape) {
+		e.resum(shapeSum(old), shapeSum(current))
 		e.reshaped = append(e.reshaped, c.target)
 	}
-	if old == nil || !reflect.DeepEqual(old.Localities, now.Localities) {
+	if old == nil || !reflect.DeepEqual(old.Localities, current.Localities) {
 		e.endpoints = append(e.endpoints, c)
 	}
-	e.tlsPolicies = e.tlsPolicies || old != nil && !slices.Equal(old.TLSPolicies, now.TLSPolicies)
+	e.tlsPolicies = e.tlsPolicies || old != nil && !slices.Equal(old.TLSPolicies, current.TLSPolicies)
 }
 
 // shapeSum returns the part of a target in digests.

@@ -31,17 +31,17 @@ var tlsRefs = map[gwapiv1.Kind]refKind{
 }
 
 // putTLSPolicy stores a BackendTLSPolicy.
-func (all *objects) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, in *input, p *pending) {
+func (all *objects) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, change *input, p *pending) {
 	shared := map[refKind][]types.NamespacedName{}
 	for _, t := range o.Spec.TargetRefs {
 		if k, ok := tlsRefs[t.Kind]; ok && t.Group == gatewayv1alpha1.Group {
-			shared[k] = append(shared[k], ir.Sibling(in.name, string(t.Name)))
+			shared[k] = append(shared[k], ir.Sibling(change.name, string(t.Name)))
 		}
 	}
 	for _, k := range []refKind{refServicesTLS, refEndpointsTLS} {
-		putGrouped(all, p, all.tls[k-refServicesTLS], k, in.name, o, in.Gone, shared[k]...)
+		putGrouped(all, p, all.tls[k-refServicesTLS], k, change.name, o, change.Deleted, shared[k]...)
 	}
-	all.wantConfigMaps(o, in.name, !in.Gone && len(shared) > 0)
+	all.wantConfigMaps(o, change.name, !change.Deleted && len(shared) > 0)
 }
 
 // A targetedTLS is a BackendTLSPolicy of a target. It is exact if it targets the port.
@@ -175,11 +175,11 @@ func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, *ir.Un
 	if out.CA, problem = backendtls.JoinAuthorities(trusted...); problem != "" {
 		return nil, wrong(noCA, badRef, "names ConfigMaps that cannot be used "+problem)
 	}
-	switch known := ptr.Deref(val.WellKnownCACertificates, ""); {
-	case out.CA != "" || known == gwapiv1.WellKnownCACertificatesSystem:
+	switch wellKnown := ptr.Deref(val.WellKnownCACertificates, ""); {
+	case out.CA != "" || wellKnown == gwapiv1.WellKnownCACertificatesSystem:
 		return out, nil
-	case known != "":
-		return nil, wrong(gwapiv1.PolicyReasonInvalid, "", "has wellKnownCACertificates "+string(known)+", which is not supported; use System or caCertificateRefs")
+	case wellKnown != "":
+		return nil, wrong(gwapiv1.PolicyReasonInvalid, "", "has wellKnownCACertificates "+string(wellKnown)+", which is not supported; use System or caCertificateRefs")
 	}
 	return nil, wrong(noCA, "", "has neither caCertificateRefs nor wellKnownCACertificates System; set one")
 }

@@ -17,7 +17,7 @@ var keyWeb = ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web
 // TestUnappliedTLSPolicies checks which BackendTLSPolicies are not applied, and that nothing is sent
 // without the one that counts.
 func TestUnappliedTLSPolicies(t *testing.T) {
-	with := func(validation string) string {
+	policyWith := func(validation string) string {
 		return strings.Replace(tlsPolicy, "wellKnownCACertificates: System", validation, 1)
 	}
 	older := strings.NewReplacer("name: web, creation", "name: zzz, creation", "2026-01-02", "2026-01-01").Replace(tlsPolicy)
@@ -31,11 +31,11 @@ func TestUnappliedTLSPolicies(t *testing.T) {
 	}{
 		"Fine": {reason: "A policy that is applied is not among them.", objects: []string{tlsPolicy}, open: true},
 		"Secret": {
-			reason: "A Secret is a reference of another kind.", objects: []string{with(`caCertificateRefs: [{group: "", kind: Secret, name: ca}]`)},
+			reason: "A Secret is a reference of another kind.", objects: []string{policyWith(`caCertificateRefs: [{group: "", kind: Secret, name: ca}]`)},
 			want: [][4]string{{"web", "NoValidCACertificate", "InvalidKind", "has a certificate that is not in a ConfigMap, but in a Secret; put it into a ConfigMap"}},
 		},
 		"Bundle": {
-			reason: "So is a ClusterTrustBundle.", objects: []string{with(`caCertificateRefs: [{group: certificates.k8s.io, kind: ClusterTrustBundle, name: ca}]`)},
+			reason: "So is a ClusterTrustBundle.", objects: []string{policyWith(`caCertificateRefs: [{group: certificates.k8s.io, kind: ClusterTrustBundle, name: ca}]`)},
 			want: [][4]string{{"web", "NoValidCACertificate", "InvalidKind", "has a certificate that is not in a ConfigMap, but in a ClusterTrustBundle; put it into a ConfigMap"}},
 		},
 		"Unknown": {
@@ -55,11 +55,11 @@ func TestUnappliedTLSPolicies(t *testing.T) {
 			want: [][4]string{{"web-80", "NoValidCACertificate", "InvalidCACertificateRef", "names ConfigMap ca, which cannot be used, under ca.crt: it has more than"}},
 		},
 		"WellKnown": {
-			reason: "Authorities that Envoy does not know are no reference.", objects: []string{with("wellKnownCACertificates: example.com/ours")},
+			reason: "Authorities that Envoy does not know are no reference.", objects: []string{policyWith("wellKnownCACertificates: example.com/ours")},
 			want: [][4]string{{"web", "Invalid", "", "has wellKnownCACertificates example.com/ours, which is not supported; use System"}},
 		},
 		"AltName": {
-			reason: "A name of an unknown type is not ignored: Envoy would trust other backends.", objects: []string{with("wellKnownCACertificates: System, subjectAltNames: [{type: Email, hostname: a}]")},
+			reason: "A name of an unknown type is not ignored: Envoy would trust other backends.", objects: []string{policyWith("wellKnownCACertificates: System, subjectAltNames: [{type: Email, hostname: a}]")},
 			want: [][4]string{{"web", "Invalid", "", "has a subjectAltName of type Email, which is not supported; use Hostname or URI"}},
 		},
 		"Conflict": {

@@ -26,8 +26,8 @@ func newSettingsObjects() settingsObjects {
 
 // putSettings stores a BackendTrafficPolicy, and marks the routes that it applies to or
 // applied to. The section of routes marks the settings of routes that change.
-func (all *objects) putSettings(in *input, p *pending) (bool, error) {
-	o, ok := in.Object.(*unstructured.Unstructured)
+func (all *objects) putSettings(change *input, p *pending) (bool, error) {
+	o, ok := change.Object.(*unstructured.Unstructured)
 	if !ok {
 		return false, nil
 	}
@@ -35,21 +35,21 @@ func (all *objects) putSettings(in *input, p *pending) (bool, error) {
 	if gk.Group != parse.GroupEnvoyGateway || gk.Kind != parse.KindTrafficPolicy {
 		return false, nil
 	}
-	old := all.trafficPolicies[in.name]
-	delete(all.trafficPolicies, in.name)
+	old := all.trafficPolicies[change.name]
+	delete(all.trafficPolicies, change.name)
 	var err error
-	if !in.Gone {
-		var now *parse.TrafficPolicy
-		if now, err = parse.ParseTrafficPolicy(o); err == nil {
-			all.trafficPolicies[in.name] = now
+	if !change.Deleted {
+		var policy *parse.TrafficPolicy
+		if policy, err = parse.ParseTrafficPolicy(o); err == nil {
+			all.trafficPolicies[change.name] = policy
 		}
 	}
 	for k, r := range all.routes {
-		if all.concerns(old, r) || all.concerns(all.trafficPolicies[in.name], r) {
+		if all.concerns(old, r) || all.concerns(all.trafficPolicies[change.name], r) {
 			p.markSettings(k)
 		}
 	}
-	return true, errors.Wrapf(err, "cannot read %s %s", gk.Kind, in.name)
+	return true, errors.Wrapf(err, "cannot read %s %s", gk.Kind, change.name)
 }
 
 // markSettings marks the settings of a route.
@@ -68,28 +68,28 @@ func (all *objects) serveSettings(p *pending) {
 func (s *Store) recomputeSettings(e *edit) {
 	for c := range e.marked(settingsSection) {
 		k := c.route()
-		now := ir.Settings{}
+		current := ir.Settings{}
 		if r, _ := s.objects.servedRoute(k); r != nil {
-			now = ir.Settings{Pinned: s.objects.pinned(r), Tunings: s.objects.tunings(r), GatewayPolicies: s.objects.gatewayPolicies(r)}
+			current = ir.Settings{Pinned: s.objects.pinned(r), Tunings: s.objects.tunings(r), GatewayPolicies: s.objects.gatewayPolicies(r)}
 		}
 		old := e.next.Settings.Get(k)
-		if old.Equal(now) {
+		if old.Equal(current) {
 			continue
 		}
-		e.digest(routeContributor(k), settingsSum(k, old), settingsSum(k, now))
-		e.next.PutSettings(e.next, k, now)
+		e.digest(routeContributor(k), settingsSum(k, old), settingsSum(k, current))
+		e.next.PutSettings(e.next, k, current)
 	}
 }
 
 // settingsSum returns the part of a route's settings in digests.
-func settingsSum(k ir.RouteKey, of ir.Settings) any {
-	if of.Equal(ir.Settings{}) {
+func settingsSum(k ir.RouteKey, settings ir.Settings) any {
+	if settings.Equal(ir.Settings{}) {
 		return nil
 	}
 	return struct {
 		Route    ir.RouteKey
 		Settings ir.Settings
-	}{k, of}
+	}{k, settings}
 }
 
 // pinned returns the rules of a route that a policy pins, or nil.
@@ -124,9 +124,9 @@ func (all *objects) tunings(r *parse.RouteObject) map[string]ir.Tuning {
 		names[rule.Name] = true
 	}
 	var out map[string]ir.Tuning
-	above := all.parentPolicy(r)
+	parent := all.parentPolicy(r)
 	for name := range names {
-		t := nearest(near, r, name).MergeOver(above)
+		t := nearest(near, r, name).MergeOver(parent)
 		if t.Equal(ir.Tuning{}) {
 			continue
 		}
@@ -140,10 +140,10 @@ func (all *objects) tunings(r *parse.RouteObject) map[string]ir.Tuning {
 
 // nearest returns the policy among those of a route that applies to one of its rules: the
 // rule's own or the route's, or nil.
-func nearest(of []*parse.TrafficPolicy, r *parse.RouteObject, rule string) *parse.TrafficPolicy {
+func nearest(policies []*parse.TrafficPolicy, r *parse.RouteObject, rule string) *parse.TrafficPolicy {
 	var best *parse.TrafficPolicy
 	exact := false
-	for _, p := range of {
+	for _, p := range policies {
 		rules := p.Rules(r)
 		own := rule != "" && slices.Contains(rules, rule)
 		if !own && !slices.Contains(rules, "") {
@@ -158,11 +158,11 @@ func nearest(of []*parse.TrafficPolicy, r *parse.RouteObject, rule string) *pars
 
 // parentPolicy returns the policy of the first parent of a route that has one, or nil.
 func (all *objects) parentPolicy(r *parse.RouteObject) *parse.TrafficPolicy {
-	for _, of := range r.Parents {
+	for _, parent := range r.Parents {
 		var best *parse.TrafficPolicy
 		nearest := notApplicable
 		for _, p := range all.trafficPolicies {
-			d := all.distance(p, of)
+			d := all.distance(p, parent)
 			if d < nearest || d == nearest && d != notApplicable && p.OlderThan(best) {
 				best, nearest = p, d
 			}
@@ -176,10 +176,10 @@ func (all *objects) parentPolicy(r *parse.RouteObject) *parse.TrafficPolicy {
 
 // gatewayPolicies returns the names of the policies of whole Gateways that a route attaches to, sorted.
 func (all *objects) gatewayPolicies(r *parse.RouteObject) []types.NamespacedName {
-	of := all.gateways(r.Parents)
+	gateways := all.gateways(r.Parents)
 	var out []types.NamespacedName
 	for n, p := range all.trafficPolicies {
-		if slices.ContainsFunc(of, func(g types.NamespacedName) bool { return p.Places[parse.Parent{NamespacedName: g}] }) {
+		if slices.ContainsFunc(gateways, func(g types.NamespacedName) bool { return p.Places[parse.Parent{NamespacedName: g}] }) {
 			out = append(out, n)
 		}
 	}
@@ -193,18 +193,18 @@ const notApplicable = 3
 // distance returns the distance between a policy and the attachment of a route: 0 for a
 // listener, 1 for the Gateway or the ListenerSet, 2 for the ListenerSet's Gateway. A route
 // that names no listener attaches to all.
-func (all *objects) distance(p *parse.TrafficPolicy, of parse.Parent) int {
+func (all *objects) distance(p *parse.TrafficPolicy, parent parse.Parent) int {
 	out := notApplicable
-	g, set := all.listenerSets[of.NamespacedName]
+	g, set := all.listenerSets[parent.NamespacedName]
 	for at := range p.Places {
 		switch {
-		case at.ListenerSet == of.ListenerSet && at.NamespacedName == of.NamespacedName:
+		case at.ListenerSet == parent.ListenerSet && at.NamespacedName == parent.NamespacedName:
 			if at.Section == "" {
 				out = min(out, 1)
-			} else if of.Section == "" || of.Section == at.Section {
+			} else if parent.Section == "" || parent.Section == at.Section {
 				out = 0
 			}
-		case set && of.ListenerSet && at == (parse.Parent{NamespacedName: g}):
+		case set && parent.ListenerSet && at == (parse.Parent{NamespacedName: g}):
 			out = min(out, 2)
 		}
 	}
@@ -217,5 +217,5 @@ func (all *objects) concerns(p *parse.TrafficPolicy, r *parse.RouteObject) bool 
 	if p == nil {
 		return false
 	}
-	return p.Rules(r) != nil || slices.ContainsFunc(r.Parents, func(of parse.Parent) bool { return all.distance(p, of) < notApplicable })
+	return p.Rules(r) != nil || slices.ContainsFunc(r.Parents, func(parent parse.Parent) bool { return all.distance(p, parent) < notApplicable })
 }

@@ -51,11 +51,11 @@ type view struct {
 
 	lookups map[ref]struct{}
 
-	// since is the time of the target's object, count the number of endpoints without a limit, and
+	// creation is the time of the target's object, count the number of endpoints without a limit, and
 	// beyond says that some are left out.
-	since  time.Time
-	count  int
-	beyond string
+	creation time.Time
+	count    int
+	beyond   string
 
 	// awaited reports that a ConfigMap of the target's BackendTLSPolicy is not known yet.
 	awaited bool
@@ -63,7 +63,7 @@ type view struct {
 
 // size returns the size of the target that was built.
 func (v *view) size() endpointSize {
-	return endpointSize{created: v.since, endpoints: v.count}
+	return endpointSize{created: v.creation, endpoints: v.count}
 }
 
 func (all *objects) view() *view { return &view{objects: all, lookups: map[ref]struct{}{}} }
@@ -76,8 +76,8 @@ func (v *view) lookup(k refKind, n types.NamespacedName) types.NamespacedName {
 
 // proxySet returns the ProxySet of a TailscaleEndpoints, or nil.
 func (v *view) proxySet(n types.NamespacedName) *tailnetv1alpha1.ProxySetSpec {
-	if of := v.proxySets.sorted(v.lookup(refProxySet, n)); len(of) > 0 {
-		return of[0]
+	if sets := v.proxySets.sorted(v.lookup(refProxySet, n)); len(sets) > 0 {
+		return sets[0]
 	}
 	return nil
 }

@@ -27,14 +27,14 @@ func TestSnapshotsAreFreed(t *testing.T) {
 		s = d.Finish()
 	}
 	runtime.GC()
-	kept := 0
+	retained := 0
 	for _, p := range earlier[:edits-1] {
 		if p.Value() != nil {
-			kept++
+			retained++
 		}
 	}
-	if kept > 0 {
-		t.Errorf("the newest Snapshot keeps %d routes of %d earlier ones", kept, edits-1)
+	if retained > 0 {
+		t.Errorf("the newest Snapshot keeps %d routes of %d earlier ones", retained, edits-1)
 	}
 	if s.tables.Routes.Get(RouteKey{}) != earlier[edits-1].Value() {
 		t.Error("the newest Snapshot lost its route")

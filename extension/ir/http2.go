@@ -31,16 +31,16 @@ const (
 	EndConnection = "TerminateConnection"
 )
 
-// MergeOver returns the settings with those that are not set taken from a policy above.
-func (h HTTP2) MergeOver(above HTTP2) HTTP2 {
+// MergeOver returns the settings with those that are not set taken from the parent's.
+func (h HTTP2) MergeOver(parent HTTP2) HTTP2 {
 	out := HTTP2{
-		StreamWindow: cmp.Or(h.StreamWindow, above.StreamWindow), ConnectionWindow: cmp.Or(h.ConnectionWindow, above.ConnectionWindow),
-		Streams: cmp.Or(h.Streams, above.Streams), OnInvalidMessage: cmp.Or(h.OnInvalidMessage, above.OnInvalidMessage),
-		Interval: cmp.Or(h.Interval, above.Interval), Timeout: cmp.Or(h.Timeout, above.Timeout), Idle: cmp.Or(h.Idle, above.Idle),
+		StreamWindow: cmp.Or(h.StreamWindow, parent.StreamWindow), ConnectionWindow: cmp.Or(h.ConnectionWindow, parent.ConnectionWindow),
+		Streams: cmp.Or(h.Streams, parent.Streams), OnInvalidMessage: cmp.Or(h.OnInvalidMessage, parent.OnInvalidMessage),
+		Interval: cmp.Or(h.Interval, parent.Interval), Timeout: cmp.Or(h.Timeout, parent.Timeout), Idle: cmp.Or(h.Idle, parent.Idle),
 		Jitter: h.Jitter, JitterSet: h.JitterSet,
 	}
 	if !out.JitterSet {
-		out.Jitter, out.JitterSet = above.Jitter, above.JitterSet
+		out.Jitter, out.JitterSet = parent.Jitter, parent.JitterSet
 	}
 	return out
 }

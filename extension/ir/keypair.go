@@ -82,8 +82,8 @@ type KeyPair struct {
 	Chain []byte
 	key   []byte
 
-	// From and Until are when the certificate is valid.
-	From, Until time.Time
+	// From and Expiry are when the certificate is valid.
+	From, Expiry time.Time
 
 	// Client reports that the certificate is meant for clients.
 	Client bool
@@ -92,7 +92,7 @@ type KeyPair struct {
 // NewKeyPair returns a key pair of a chain and a key, both in PEM.
 func NewKeyPair(chain, key []byte, leaf *x509.Certificate) *KeyPair {
 	return &KeyPair{
-		Chain: chain, key: key, From: leaf.NotBefore.UTC(), Until: leaf.NotAfter.UTC(),
+		Chain: chain, key: key, From: leaf.NotBefore.UTC(), Expiry: leaf.NotAfter.UTC(),
 		Client: len(leaf.ExtKeyUsage)+len(leaf.UnknownExtKeyUsage) == 0 ||
 			slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny),
 	}
@@ -103,7 +103,7 @@ func (p *KeyPair) Key() []byte { return p.key }
 
 // Format implements fmt.Formatter, for all verbs.
 func (p *KeyPair) Format(f fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(f, "a certificate that is valid until %s", p.Until.Format(time.RFC3339)) // fmt reports write errors.
+	_, _ = fmt.Fprintf(f, "a certificate that is valid until %s", p.Expiry.Format(time.RFC3339)) // fmt reports write errors.
 }
 
 // Fingerprint returns the hash of the certificate chain, which reveals nothing about the

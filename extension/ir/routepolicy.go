@@ -193,7 +193,7 @@ type PolicyRedirect struct {
 // A RateLimit is a number of requests in a period.
 type RateLimit struct {
 	Requests uint32
-	Per      time.Duration
+	Period   time.Duration
 }
 
 // A HeaderChange changes headers: it sets and removes headers before it adds any.

@@ -48,8 +48,8 @@ func (s *Snapshot) RouteClusterName(k RouteKey, rule string, t TargetKey) string
 // are not part of the hash, so they change in place.
 func (r *Route) RuleName(i int) string {
 	n := ruleName{route: r.Key, identity: r.Rules[i].identity()}
-	for _, before := range r.Rules[:i] {
-		if before.identity() == n.identity {
+	for _, earlier := range r.Rules[:i] {
+		if earlier.identity() == n.identity {
 			n.further++
 		}
 	}

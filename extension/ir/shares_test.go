@@ -68,7 +68,7 @@ func TestShares(t *testing.T) {
 
 	type want struct {
 		shares []EndpointShare
-		known  bool
+		found  bool
 	}
 	cases := map[string]struct {
 		reason string
@@ -78,7 +78,7 @@ func TestShares(t *testing.T) {
 		"Target": {
 			reason: "The name of a shared cluster should resolve to its target.",
 			name:   "tailscale/services/shop/web/80/http",
-			want:   want{shares: []EndpointShare{weigh(1, web)}, known: true},
+			want:   want{shares: []EndpointShare{weigh(1, web)}, found: true},
 		},
 		"UnknownTarget": {
 			reason: "A target that no route names should be unknown.",
@@ -87,22 +87,22 @@ func TestShares(t *testing.T) {
 		"Rule": {
 			reason: "A rule should resolve to all of its backends that have a weight and known endpoints.",
 			name:   name(0, mixed),
-			want:   want{shares: []EndpointShare{web, plain}, known: true},
+			want:   want{shares: []EndpointShare{web, plain}, found: true},
 		},
 		"MovedRule": {
 			reason: "A rule should be found by its backends when another rule has taken its index.",
 			name:   name(0, second),
-			want:   want{shares: []EndpointShare{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
+			want:   want{shares: []EndpointShare{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, found: true},
 		},
 		"NewWeights": {
 			reason: "Weights should not be part of a rule's identity, so that they change in place.",
 			name:   name(1, mixed, twin),
-			want:   want{shares: []EndpointShare{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
+			want:   want{shares: []EndpointShare{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, found: true},
 		},
 		"Twin": {
 			reason: "Two rules with the same backends should each keep their weights.",
 			name:   name(1, second, twin),
-			want:   want{shares: []EndpointShare{weigh(2, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
+			want:   want{shares: []EndpointShare{weigh(2, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, found: true},
 		},
 		"NoTwin": {
 			reason: "A further rule with the same backends that does not exist should be unknown.",
@@ -119,7 +119,7 @@ func TestShares(t *testing.T) {
 		"L4": {
 			reason: "L4 routes have one cluster, and refer to no object in other namespaces.",
 			name:   l4.RuleName(0),
-			want:   want{shares: []EndpointShare{{Weight: 1, HealthThreshold: 70, Localities: at("10.0.0.2")}}, known: true},
+			want:   want{shares: []EndpointShare{{Weight: 1, HealthThreshold: 70, Localities: at("10.0.0.2")}}, found: true},
 		},
 		"NoRoute": {
 			reason: "A route that does not exist should be unknown.",
@@ -136,8 +136,8 @@ func TestShares(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			shares, known := s.Shares(tc.name)
-			got := want{shares: shares, known: known}
+			shares, ok := s.Shares(tc.name)
+			got := want{shares: shares, found: ok}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("\n%s\nShares(%q): -want, +got:\n%s", tc.reason, tc.name, diff)
 			}
@@ -157,7 +157,7 @@ func TestForeignService(t *testing.T) {
 			Targets:  []*Target{{Key: ours.Target(k), Localities: []Locality{{Name: "web"}}}},
 			Services: map[ServicePort][]Locality{plain.ServicePort(k): {{Name: "db"}}},
 		}
-		for _, of := range []struct {
+		for _, tc := range []struct {
 			reason string
 			grants []Grant
 			want   []string
@@ -172,14 +172,14 @@ func TestForeignService(t *testing.T) {
 				grants: []Grant{{Kind: k, Namespace: "shop", To: BackendService, Object: plain.NamespacedName}},
 			},
 		} {
-			c.Grants = of.grants
+			c.Grants = tc.grants
 			shares, _ := NewSnapshot(c).Shares(r.RuleName(0))
 			var got []string
 			for _, s := range shares {
 				got = append(got, s.Localities[0].Name)
 			}
-			if diff := cmp.Diff(of.want, got); diff != "" {
-				t.Errorf("\n%s\n%s: Shares(...): -want, +got:\n%s", of.reason, k, diff)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\n%s: Shares(...): -want, +got:\n%s", tc.reason, k, diff)
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func FuzzShares(f *testing.F) {
 	f.Add("tailscale/rule/httproute/a/b/0123456789abcdef/1")
 	f.Add("tailscale/services/a/b/80/http")
 	f.Fuzz(func(t *testing.T, name string) {
-		if _, known := s.Shares(name); known && !strings.HasPrefix(name, "tailscale/") {
+		if _, ok := s.Shares(name); ok && !strings.HasPrefix(name, "tailscale/") {
 			t.Errorf("%q is not one of our names", name)
 		}
 	})

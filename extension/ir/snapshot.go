@@ -171,33 +171,33 @@ func NewSnapshot(c Contents) *Snapshot {
 	t.Policies = newTable(policies)
 	t.Attached = newTable(AttachRules(t.Policies.Values()))
 	targets := make(map[TargetKey]*Target, len(c.Targets))
-	for _, of := range c.Targets {
-		targets[of.Key] = of
+	for _, target := range c.Targets {
+		targets[target.Key] = target
 	}
 	t.Targets = newTable(targets)
 	settings := map[RouteKey]Settings{}
 	for k, names := range c.Pinned {
-		of := settings[k]
-		of.Pinned = make(map[string]bool, len(names))
+		entry := settings[k]
+		entry.Pinned = make(map[string]bool, len(names))
 		for _, n := range names {
-			of.Pinned[n] = true
+			entry.Pinned[n] = true
 		}
-		settings[k] = of
+		settings[k] = entry
 	}
 	for k, tunings := range c.Tunings {
-		of := settings[k]
-		of.Tunings = tunings
-		settings[k] = of
+		entry := settings[k]
+		entry.Tunings = tunings
+		settings[k] = entry
 	}
 	for k, wide := range c.GatewayPolicies {
-		of := settings[k]
-		of.GatewayPolicies = wide
-		settings[k] = of
+		entry := settings[k]
+		entry.GatewayPolicies = wide
+		settings[k] = entry
 	}
 	t.Settings = newTable(settings)
 	tunings := map[string]int{}
-	for _, of := range settings {
-		for _, tuning := range of.Tunings {
+	for _, entry := range settings {
+		for _, tuning := range entry.Tunings {
 			tunings[tuning.listed()]++
 		}
 	}

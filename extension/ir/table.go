@@ -51,9 +51,9 @@ func (t *Table[K, V]) Delete(d *Draft, k K) {
 	delete(t.entries, k)
 }
 
-// Put gives a key a value in the Draft, or removes the key if the value is gone.
-func (t *Table[K, V]) Put(d *Draft, k K, v V, gone bool) {
-	if gone {
+// Put gives a key a value in the Draft, or removes the key if the value is deleted.
+func (t *Table[K, V]) Put(d *Draft, k K, v V, deleted bool) {
+	if deleted {
 		t.Delete(d, k)
 		return
 	}

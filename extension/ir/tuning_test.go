@@ -29,9 +29,9 @@ func TestTuningName(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
-			of, back, ok := ParseTuning(got)
-			if !ok || of != list || !back.Equal(tc.tuning) {
-				t.Errorf("%s\nParseTuning(%q): want %+v, got %q, %+v, %t", tc.reason, got, tc.tuning, of, back, ok)
+			base, back, ok := ParseTuning(got)
+			if !ok || base != list || !back.Equal(tc.tuning) {
+				t.Errorf("%s\nParseTuning(%q): want %+v, got %q, %+v, %t", tc.reason, got, tc.tuning, base, back, ok)
 			}
 		})
 	}

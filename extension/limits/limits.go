@@ -73,14 +73,14 @@ type Limit struct {
 	Name string
 
 	// Texts for people: the subject of the limit, its value, and the effect beyond it.
-	What, Value, Beyond string
+	Subject, Value, Beyond string
 
 	// Test is the test of the limit, in the package of that path.
 	Test, Package string
 }
 
 // Row returns the limit's row of docs/limits.md.
-func (l Limit) Row() string { return fmt.Sprintf("| %s | %s | %s |", l.What, l.Value, l.Beyond) }
+func (l Limit) Row() string { return fmt.Sprintf("| %s | %s | %s |", l.Subject, l.Value, l.Beyond) }
 
 // shared describes the value of a pool.
 func shared(n int) string {
@@ -91,72 +91,72 @@ func shared(n int) string {
 func Table() []Limit {
 	return []Limit{
 		{
-			Name: "ProbeSlots", What: "concurrent probes of endpoints", Value: shared(ProbeSlots),
+			Name: "ProbeSlots", Subject: "concurrent probes of endpoints", Value: shared(ProbeSlots),
 			Beyond: "probes of the namespace wait, and those of others do not",
 			Test:   "TestProbeSlots", Package: "extension/health",
 		},
 		{
-			Name: "ProbeTimeout", What: "`timeout` of a probe", Value: ProbeTimeout.String(),
+			Name: "ProbeTimeout", Subject: "`timeout` of a probe", Value: ProbeTimeout.String(),
 			Beyond: "counts as the limit",
 			Test:   "TestServicesShape", Package: "extension/index",
 		},
 		{
-			Name: "ProbeInterval", What: "`interval` of probes, at least", Value: ProbeInterval.String(),
+			Name: "ProbeInterval", Subject: "`interval` of probes, at least", Value: ProbeInterval.String(),
 			Beyond: "less counts as the limit",
 			Test:   "TestServicesShape", Package: "extension/index",
 		},
 		{
-			Name: "NamespaceProbes", What: "endpoints of a namespace's targets that are probed", Value: strconv.Itoa(NamespaceProbes),
+			Name: "NamespaceProbes", Subject: "endpoints of a namespace's targets that are probed", Value: strconv.Itoa(NamespaceProbes),
 			Beyond: "those that came last are not probed: they are used like healthy ones until Envoy's own checks fail, and the page `/endpoints` says so",
 			Test:   "TestNamespaceProbes", Package: "extension/health",
 		},
 		{
-			Name: "LookupSlots", What: "concurrent DNS lookups", Value: shared(LookupSlots),
+			Name: "LookupSlots", Subject: "concurrent DNS lookups", Value: shared(LookupSlots),
 			Beyond: "lookups of the namespace wait, and those of others do not",
 			Test:   "TestLookupSlots", Package: "extension/dns",
 		},
 		{
-			Name: "NamespaceEndpoints", What: "endpoints of a namespace's targets, each counted for each port of an object that routes name", Value: strconv.Itoa(NamespaceEndpoints),
+			Name: "NamespaceEndpoints", Subject: "endpoints of a namespace's targets, each counted for each port of an object that routes name", Value: strconv.Itoa(NamespaceEndpoints),
 			Beyond: "targets of the newest objects have fewer endpoints or none, as the target's page and, without any, an event of the routes say",
 			Test:   "TestNamespaceEndpoints", Package: "extension/index",
 		},
 		{
-			Name: "NamespaceSecrets", What: "Secrets with client certificates that the policies of a namespace name, and that its Gateways name", Value: strconv.Itoa(NamespaceSecrets),
+			Name: "NamespaceSecrets", Subject: "Secrets with client certificates that the policies of a namespace name, and that its Gateways name", Value: strconv.Itoa(NamespaceSecrets),
 			Beyond: "those of the oldest objects are presented. Requests that need another are answered 503, and the status has the reason `TooManyClientCertificates`",
 			Test:   "TestObjectShares", Package: "extension/index",
 		},
 		{
-			Name: "Secrets", What: "such Secrets in all namespaces", Value: strconv.Itoa(Secrets),
+			Name: "Secrets", Subject: "such Secrets in all namespaces", Value: strconv.Itoa(Secrets),
 			Beyond: "the limit of all namespaces falls alike",
 			Test:   "TestObjectShares", Package: "extension/index",
 		},
 		{
-			Name: "NamespaceConfigMaps", What: "ConfigMaps with certificates that the BackendTLSPolicies of a namespace for our kinds name", Value: strconv.Itoa(NamespaceConfigMaps),
+			Name: "NamespaceConfigMaps", Subject: "ConfigMaps with certificates that the BackendTLSPolicies of a namespace for our kinds name", Value: strconv.Itoa(NamespaceConfigMaps),
 			Beyond: "those of the oldest policies are read. Requests that need another are answered 503, and the policy's status has the reason `TooManyConfigMaps`",
 			Test:   "TestObjectShares", Package: "extension/index",
 		},
 		{
-			Name: "ConfigMaps", What: "such ConfigMaps in all namespaces", Value: strconv.Itoa(ConfigMaps),
+			Name: "ConfigMaps", Subject: "such ConfigMaps in all namespaces", Value: strconv.Itoa(ConfigMaps),
 			Beyond: "the limit of all namespaces falls alike",
 			Test:   "TestObjectShares", Package: "extension/index",
 		},
 		{
-			Name: "RouteInsertions", What: "estimated bytes of the Envoy routes that policies insert before those of an HTTPRoute or GRPCRoute", Value: Bytes(RouteInsertions),
+			Name: "RouteInsertions", Subject: "estimated bytes of the Envoy routes that policies insert before those of an HTTPRoute or GRPCRoute", Value: Bytes(RouteInsertions),
 			Beyond: "requests of the route that a policy applies to are answered 403, and the policy's status says so",
 			Test:   "TestInsertions", Package: "extension/index",
 		},
 		{
-			Name: "NamespaceInsertions", What: "the same for all routes of a namespace", Value: Bytes(NamespaceInsertions),
+			Name: "NamespaceInsertions", Subject: "the same for all routes of a namespace", Value: Bytes(NamespaceInsertions),
 			Beyond: "the same for its newest routes",
 			Test:   "TestInsertions", Package: "extension/index",
 		},
 		{
-			Name: "GatewayInsertions", What: "the same for all routes of a Gateway", Value: Bytes(GatewayInsertions),
+			Name: "GatewayInsertions", Subject: "the same for all routes of a Gateway", Value: Bytes(GatewayInsertions),
 			Beyond: "the same for the newest routes of the namespaces with the most",
 			Test:   "TestInsertions", Package: "extension/index",
 		},
 		{
-			Name: "Authorities", What: "bytes of the certificates that a BackendTLSPolicy for one of our kinds trusts", Value: fmt.Sprintf("%d KiB", Authorities>>10),
+			Name: "Authorities", Subject: "bytes of the certificates that a BackendTLSPolicy for one of our kinds trusts", Value: fmt.Sprintf("%d KiB", Authorities>>10),
 			Beyond: "requests are answered 503, and the policy's status says why",
 			Test:   "TestAuthorities", Package: "internal/backendtls",
 		},

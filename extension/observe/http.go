@@ -143,8 +143,8 @@ func (o *Observer) metricsReport() metricsReport {
 			AverageDurationSeconds: h.sum.Seconds() / float64(h.total),
 		}
 	}
-	for name, of := range o.gateways {
-		out.Gateways[name] = gatewayReport{LastHook: of.at.UTC(), Outcomes: of.outcomes}
+	for name, t := range o.gateways {
+		out.Gateways[name] = gatewayReport{LastHook: t.at.UTC(), Outcomes: t.outcomes}
 	}
 	return out
 }

@@ -75,9 +75,9 @@ func (c stateCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	c.o.mu.Lock()
 	defer c.o.mu.Unlock()
-	for gateway, of := range c.o.gateways {
-		gauge(translatedInfo, float64(of.at.UnixMilli())/1000, gateway)
-		for outcome, n := range of.outcomes {
+	for gateway, t := range c.o.gateways {
+		gauge(translatedInfo, float64(t.at.UnixMilli())/1000, gateway)
+		for outcome, n := range t.outcomes {
 			gauge(outcomeInfo, float64(n), gateway, outcome)
 		}
 	}

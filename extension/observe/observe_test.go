@@ -55,23 +55,23 @@ func TestProbes(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		opts   Options
-		do     func(*testing.T, *Observer)
+		setup  func(*testing.T, *Observer)
 		want   want
 	}{
 		"Starting": {
 			reason: "While objects are missing the replica should not be ready, and list what is missing.",
 			opts:   Options{Waiting: func() []string { return []string{"HTTPRoute: is not listed yet"} }},
-			do:     func(*testing.T, *Observer) {},
+			setup:  func(*testing.T, *Observer) {},
 			want:   want{ready: 503, text: "Not all objects are known yet; HTTPRoute: is not listed yet", health: "Starting", healthz: 200},
 		},
 		"Serving": {
 			reason: "With all objects and no failure the replica should be ready.",
-			do:     func(_ *testing.T, o *Observer) { o.Serving() },
+			setup:  func(_ *testing.T, o *Observer) { o.Serving() },
 			want:   want{ready: 200, text: "ok", health: "Serving", healthz: 200},
 		},
 		"FewFailures": {
 			reason: "One failure of ten should not count as degraded.",
-			do: func(t *testing.T, o *Observer) {
+			setup: func(t *testing.T, o *Observer) {
 				o.Serving()
 				for range 9 {
 					_ = call(t, o, 0, nil)
@@ -82,7 +82,7 @@ func TestProbes(t *testing.T) {
 		},
 		"Failures": {
 			reason: "More failures should show, but the replica should stay ready: the others would be no better.",
-			do: func(t *testing.T, o *Observer) {
+			setup: func(t *testing.T, o *Observer) {
 				o.Serving()
 				for range 8 {
 					_ = call(t, o, 0, nil)
@@ -95,7 +95,7 @@ func TestProbes(t *testing.T) {
 		},
 		"FailuresOfOld": {
 			reason: "Failures should expire after a hundred hooks without one.",
-			do: func(t *testing.T, o *Observer) {
+			setup: func(t *testing.T, o *Observer) {
 				o.Serving()
 				for range 50 {
 					_ = call(t, o, 0, errBoom)
@@ -109,12 +109,12 @@ func TestProbes(t *testing.T) {
 		"Silence": {
 			reason: "A source that is out of reach for long should show.",
 			opts:   Options{Silence: silent},
-			do:     func(_ *testing.T, o *Observer) { o.Serving() },
+			setup:  func(_ *testing.T, o *Observer) { o.Serving() },
 			want:   want{ready: 200, text: "Degraded: The Kubernetes API has not answered for 11m0s; check the connection to the API server", health: "Degraded", healthz: 200},
 		},
 		"Stopping": {
 			reason: "A stopping replica should not be ready, and stay so.",
-			do: func(_ *testing.T, o *Observer) {
+			setup: func(_ *testing.T, o *Observer) {
 				o.Serving()
 				o.Stopping()
 				o.Serving()
@@ -125,7 +125,7 @@ func TestProbes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := NewObserver(tc.opts)
-			tc.do(t, o)
+			tc.setup(t, o)
 			var got want
 			got.ready, got.text = get(t, o, "/ready", "")
 			got.healthz, _ = get(t, o, "/healthz", "")
@@ -238,11 +238,11 @@ func TestForgetGateways(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	o := NewObserver(Options{})
-	for on, want := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
+	for enabled, want := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
 		w := httptest.NewRecorder()
-		o.Handler(on).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/cmdline", nil))
+		o.Handler(enabled).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/cmdline", nil))
 		if w.Code != want {
-			t.Errorf("profiles on: %t: want %d, got %d", on, want, w.Code)
+			t.Errorf("profiles on: %t: want %d, got %d", enabled, want, w.Code)
 		}
 	}
 }
@@ -252,17 +252,17 @@ func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gateway := ""
 		o := NewObserver(Options{Gateway: func(any) string { return gateway }})
-		for _, of := range []struct {
+		for _, tc := range []struct {
 			gateway string
 			fail    error
 		}{{"a/gw", nil}, {"b/gw", nil}, {"", nil}, {"a/gw", errBoom}} {
-			gateway = of.gateway
-			if err := call(t, o, time.Second, of.fail); !errors.Is(err, of.fail) {
+			gateway = tc.gateway
+			if err := call(t, o, time.Second, tc.fail); !errors.Is(err, tc.fail) {
 				t.Fatal(err)
 			}
 		}
-		now := time.Now()
-		want := map[string]Hooks{"a/gw": {Total: 2, Failed: 1, Last: now}, "b/gw": {Total: 1, Last: now.Add(-2 * time.Second)}, "c/gw": {}}
+		at := time.Now()
+		want := map[string]Hooks{"a/gw": {Total: 2, Failed: 1, Last: at}, "b/gw": {Total: 1, Last: at.Add(-2 * time.Second)}, "c/gw": {}}
 		for g, h := range want {
 			if diff := cmp.Diff(h, o.Hooks(g)); diff != "" {
 				t.Errorf("hooks of %s: -want, +got:\n%s", g, diff)

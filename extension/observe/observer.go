@@ -103,8 +103,8 @@ type Observer struct {
 	byHook   map[string]hook
 	gateways map[string]translation
 
-	// asked are the hooks of Gateways in memory.
-	asked map[string]Hooks
+	// byGateway are the hooks of Gateways in memory.
+	byGateway map[string]Hooks
 
 	// recent records which of the last hooks failed, and next is the index of the next one.
 	recent []bool
@@ -133,9 +133,9 @@ func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
 			Name: "tailscale_gateway_extension_outcomes_total",
 			Help: "Rules and clusters of all translations, by outcome.",
 		}, []string{"outcome"}),
-		byHook:   map[string]hook{},
-		gateways: map[string]translation{},
-		asked:    map[string]Hooks{},
+		byHook:    map[string]hook{},
+		gateways:  map[string]translation{},
+		byGateway: map[string]Hooks{},
 	}
 	ob.registry.MustRegister(ob.hooks, ob.failures, ob.outcomes, stateCollector{ob})
 	ob.registry.MustRegister(standard()...)
@@ -200,15 +200,15 @@ func (o *Observer) hooked(name, gateway string, took time.Duration, err error) {
 
 // countHook counts a hook of a Gateway. The caller holds the lock.
 func (o *Observer) countHook(gateway string, failed bool) {
-	of := o.asked[gateway]
-	of.Total++
+	hooks := o.byGateway[gateway]
+	hooks.Total++
 	if failed {
-		of.Failed++
+		hooks.Failed++
 	}
-	of.Last = time.Now()
-	o.asked[gateway] = of
-	if len(o.asked) > maxGateways {
-		delete(o.asked, oldest(o.asked, func(h Hooks) time.Time { return h.Last }))
+	hooks.Last = time.Now()
+	o.byGateway[gateway] = hooks
+	if len(o.byGateway) > maxGateways {
+		delete(o.byGateway, oldest(o.byGateway, func(h Hooks) time.Time { return h.Last }))
 	}
 }
 
@@ -216,13 +216,13 @@ func (o *Observer) countHook(gateway string, failed bool) {
 func (o *Observer) Hooks(gateway string) Hooks {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.asked[gateway]
+	return o.byGateway[gateway]
 }
 
 // oldest returns the Gateway with the oldest entry.
-func oldest[T any](of map[string]T, at func(T) time.Time) string {
-	return slices.MinFunc(slices.Collect(maps.Keys(of)), func(a, b string) int {
-		return cmp.Or(at(of[a]).Compare(at(of[b])), cmp.Compare(a, b))
+func oldest[T any](entries map[string]T, at func(T) time.Time) string {
+	return slices.MinFunc(slices.Collect(maps.Keys(entries)), func(a, b string) int {
+		return cmp.Or(at(entries[a]).Compare(at(entries[b])), cmp.Compare(a, b))
 	})
 }
 

@@ -19,16 +19,16 @@ import (
 )
 
 // queryOf returns the device query of a match, or nil if the match has none.
-func queryOf(in *gatewayv1alpha1.TailnetDeviceMatch) *ir.DeviceQuery {
-	if in.Tailnet == "" {
+func queryOf(match *gatewayv1alpha1.TailnetDeviceMatch) *ir.DeviceQuery {
+	if match.Tailnet == "" {
 		return nil
 	}
 	q := &ir.DeviceQuery{
-		Tailnet:   in.Tailnet,
-		Hostnames: slices.Sorted(slices.Values(in.Hostnames)),
-		Users:     slices.Sorted(slices.Values(in.Users)),
+		Tailnet:   match.Tailnet,
+		Hostnames: slices.Sorted(slices.Values(match.Hostnames)),
+		Users:     slices.Sorted(slices.Values(match.Users)),
 	}
-	for _, t := range in.Tags {
+	for _, t := range match.Tags {
 		q.Tags = append(q.Tags, string(t))
 	}
 	slices.Sort(q.Tags)
@@ -78,9 +78,9 @@ func ParseDiscovery(o *tailnetv1alpha1.Discovery) *Discovered {
 		out.Problem = fmt.Sprintf("%d devices match, and only %d count; ask for fewer", *at.Count, out.Devices)
 	case at.Count == nil:
 		out.Problem = "Devices are not known yet"
-		for _, said := range []xpv2.Condition{o.GetCondition(xpv2.TypeSynced), ready} {
-			if said.Status == corev1.ConditionFalse && said.Message != "" {
-				out.Problem = "Devices are not known: " + said.Message
+		for _, cond := range []xpv2.Condition{o.GetCondition(xpv2.TypeSynced), ready} {
+			if cond.Status == corev1.ConditionFalse && cond.Message != "" {
+				out.Problem = "Devices are not known: " + cond.Message
 				break
 			}
 		}

@@ -70,14 +70,14 @@ func ParseEnvoyProxy(o *unstructured.Unstructured) (*EnvoyProxy, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot encode it")
 	}
-	var of struct {
+	var doc struct {
 		Spec EnvoyProxy `json:"spec"`
 	}
-	if err := json.Unmarshal(b, &of); err != nil {
+	if err := json.Unmarshal(b, &doc); err != nil {
 		return nil, errors.Wrap(err, "cannot read spec")
 	}
-	of.Spec.reduce()
-	return &of.Spec, nil
+	doc.Spec.reduce()
+	return &doc.Spec, nil
 }
 
 // reduce replaces the text of the bootstrap by whether it has the authority.
@@ -117,8 +117,8 @@ func (p jsonPatch) authorized() bool {
 		var all []configSource
 		return json.Unmarshal(p.Value, &all) == nil && anyAuthorized(all...)
 	}
-	var one configSource
-	return strings.HasPrefix(p.Path, "/config_sources/") && json.Unmarshal(p.Value, &one) == nil && anyAuthorized(one)
+	var source configSource
+	return strings.HasPrefix(p.Path, "/config_sources/") && json.Unmarshal(p.Value, &source) == nil && anyAuthorized(source)
 }
 
 func anyAuthorized(sources ...configSource) bool {

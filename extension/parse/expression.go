@@ -91,12 +91,12 @@ func (ps *programs) checkPath(kind, path string) (int, error) {
 			return 0, err
 		}
 	}
-	sent := ir.PathExpression(kind, path)
-	if sent == "" {
+	expression := ir.PathExpression(kind, path)
+	if expression == "" {
 		return 0, nil
 	}
-	n, err := ps.check(sent)
-	return n, errors.Wrapf(err, "cannot be used as part of %s, which is what Envoy is sent; close each \\Q by \\E", sent)
+	n, err := ps.check(expression)
+	return n, errors.Wrapf(err, "cannot be used as part of %s, which is what Envoy is sent; close each \\Q by \\E", expression)
 }
 
 // CheckExpression returns an error if Envoy may refuse an expression.
@@ -228,16 +228,16 @@ func programSize(p *syntax.Prog) int {
 	const anything, folded = 12, 4
 	n := 0
 	for i := 0; i < len(p.Inst) && n <= maxProgram; i++ {
-		in := &p.Inst[i]
-		switch in.Op {
+		inst := &p.Inst[i]
+		switch inst.Op {
 		case syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
 			n += anything
 		case syntax.InstRune, syntax.InstRune1:
-			if len(in.Rune) == 1 {
-				n += folded * utf8.RuneLen(max(in.Rune[0], 0))
+			if len(inst.Rune) == 1 {
+				n += folded * utf8.RuneLen(max(inst.Rune[0], 0))
 				continue
 			}
-			for pair := range slices.Chunk(in.Rune, 2) {
+			for pair := range slices.Chunk(inst.Rune, 2) {
 				n += rangeSize(pair[0], pair[len(pair)-1])
 			}
 		default:

@@ -59,14 +59,14 @@ func grpcChanges(filters []gwapiv1.GRPCRouteFilter) *ir.Changes {
 }
 
 // changeHeaders sets the changes of a header filter, or records why the filter is refused.
-func changeHeaders(c *ir.Changes, filter string, to *ir.HeaderChange, f *gwapiv1.HTTPHeaderFilter) {
+func changeHeaders(c *ir.Changes, filter string, dst *ir.HeaderChange, f *gwapiv1.HTTPHeaderFilter) {
 	if f == nil {
 		return
 	}
-	of, err := parseHeaders(f)
+	change, err := parseHeaders(f)
 	if err != nil {
 		c.Refused = append(c.Refused, filter+": "+err.Error())
 		return
 	}
-	*to = of
+	*dst = change
 }

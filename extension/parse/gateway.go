@@ -34,8 +34,8 @@ func allowsOtherRoutes(l gwapiv1.Listener) bool {
 	if l.AllowedRoutes == nil || l.AllowedRoutes.Namespaces == nil {
 		return false
 	}
-	from := ptr.Deref(l.AllowedRoutes.Namespaces.From, gwapiv1.NamespacesFromSame)
-	return from == gwapiv1.NamespacesFromAll || from == gwapiv1.NamespacesFromSelector
+	scope := ptr.Deref(l.AllowedRoutes.Namespaces.From, gwapiv1.NamespacesFromSame)
+	return scope == gwapiv1.NamespacesFromAll || scope == gwapiv1.NamespacesFromSelector
 }
 
 // allowsListenerSets reports whether ListenerSets may attach to a Gateway. The default is None

@@ -63,8 +63,8 @@ func window(q *resource.Quantity) uint32 {
 
 // pingTime parses a duration of at least a millisecond, which is Envoy's minimum. Any other
 // value is 0.
-func pingTime(of gwapiv1.Duration) time.Duration {
-	d, err := time.ParseDuration(string(of))
+func pingTime(value gwapiv1.Duration) time.Duration {
+	d, err := time.ParseDuration(string(value))
 	if err != nil || d < time.Millisecond {
 		return 0
 	}

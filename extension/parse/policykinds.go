@@ -63,8 +63,8 @@ func NewPolicies(kind string) *unstructured.UnstructuredList {
 
 // Protects reports whether a policy of Envoy Gateway may protect the backends behind its targets.
 func Protects(o *unstructured.Unstructured) bool {
-	open, known := policyKinds[o.GetKind()]
-	if !known || open == nil {
+	open, listed := policyKinds[o.GetKind()]
+	if !listed || open == nil {
 		return true
 	}
 	// A policy without fields has no effect.
@@ -73,11 +73,11 @@ func Protects(o *unstructured.Unstructured) bool {
 		if isTarget(field) || slices.Contains(open, field) {
 			continue
 		}
-		in, ok := value.(map[string]any)
+		fields, ok := value.(map[string]any)
 		if !ok || !slices.ContainsFunc(open, func(f string) bool { return strings.HasPrefix(f, field+".") }) {
 			return true
 		}
-		for sub := range in {
+		for sub := range fields {
 			if !slices.Contains(open, field+"."+sub) {
 				return true
 			}

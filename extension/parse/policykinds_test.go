@@ -24,8 +24,8 @@ func TestPolicyKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var policies []string
-	for kind, of := range s.KnownTypes(egv1a1.GroupVersion) {
-		if !strings.HasPrefix(of.PkgPath(), "github.com/envoyproxy/gateway/") || strings.HasSuffix(kind, "List") || slices.Contains(others, kind) {
+	for kind, typ := range s.KnownTypes(egv1a1.GroupVersion) {
+		if !strings.HasPrefix(typ.PkgPath(), "github.com/envoyproxy/gateway/") || strings.HasSuffix(kind, "List") || slices.Contains(others, kind) {
 			continue
 		}
 		policies = append(policies, kind)

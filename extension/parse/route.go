@@ -154,9 +154,9 @@ func parseParents(ns string, refs []gwapiv1.ParentReference) []Parent {
 }
 
 // parseHTTPRule parses a rule of an HTTPRoute.
-func parseHTTPRule(ns string, in gwapiv1.HTTPRouteRule) ir.Rule {
-	r := ir.Rule{Name: string(ptr.Deref(in.Name, "")), Exclusive: in.SessionPersistence != nil}
-	for _, m := range in.Matches {
+func parseHTTPRule(ns string, rule gwapiv1.HTTPRouteRule) ir.Rule {
+	r := ir.Rule{Name: string(ptr.Deref(rule.Name, "")), Exclusive: rule.SessionPersistence != nil}
+	for _, m := range rule.Matches {
 		out := ir.Match{Method: string(ptr.Deref(m.Method, ""))}
 		if m.Path != nil {
 			out.PathType = string(ptr.Deref(m.Path.Type, gwapiv1.PathMatchPathPrefix))
@@ -172,10 +172,10 @@ func parseHTTPRule(ns string, in gwapiv1.HTTPRouteRule) ir.Rule {
 		slices.Sort(out.Query)
 		r.Matches = append(r.Matches, out)
 	}
-	for i, b := range in.BackendRefs {
+	for i, b := range rule.BackendRefs {
 		r.Backends = append(r.Backends, parseBackend(ns, b.BackendRef, i, httpChanges(b.Filters)))
 	}
-	for i, f := range in.Filters {
+	for i, f := range rule.Filters {
 		if f.RequestMirror != nil {
 			r.Mirrors = append(r.Mirrors, parseBackend(ns, gwapiv1.BackendRef{BackendObjectReference: f.RequestMirror.BackendRef}, i, nil))
 		}
@@ -192,9 +192,9 @@ func condition(name, value string, regular bool) string {
 }
 
 // parseGRPCRule parses a rule of a GRPCRoute.
-func parseGRPCRule(ns string, in gwapiv1.GRPCRouteRule) ir.Rule {
-	r := ir.Rule{Name: string(ptr.Deref(in.Name, "")), Exclusive: in.SessionPersistence != nil}
-	for _, m := range in.Matches {
+func parseGRPCRule(ns string, rule gwapiv1.GRPCRouteRule) ir.Rule {
+	r := ir.Rule{Name: string(ptr.Deref(rule.Name, "")), Exclusive: rule.SessionPersistence != nil}
+	for _, m := range rule.Matches {
 		out := parseGRPCMethod(m.Method)
 		for _, h := range m.Headers {
 			out.Headers = append(out.Headers, condition(strings.ToLower(string(h.Name)), h.Value, ptr.Deref(h.Type, "") == gwapiv1.GRPCHeaderMatchRegularExpression))
@@ -202,10 +202,10 @@ func parseGRPCRule(ns string, in gwapiv1.GRPCRouteRule) ir.Rule {
 		slices.Sort(out.Headers)
 		r.Matches = append(r.Matches, out)
 	}
-	for i, b := range in.BackendRefs {
+	for i, b := range rule.BackendRefs {
 		r.Backends = append(r.Backends, parseBackend(ns, b.BackendRef, i, grpcChanges(b.Filters)))
 	}
-	for i, f := range in.Filters {
+	for i, f := range rule.Filters {
 		if f.RequestMirror != nil {
 			r.Mirrors = append(r.Mirrors, parseBackend(ns, gwapiv1.BackendRef{BackendObjectReference: f.RequestMirror.BackendRef}, i, nil))
 		}

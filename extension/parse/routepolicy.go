@@ -24,15 +24,15 @@ import (
 )
 
 // parseNamedRule parses the reference to a rule of a route in the policy's namespace.
-func parseNamedRule(namespace string, in *gatewayv1alpha1.RoutePolicyRouteRule) (*ir.NamedRule, error) {
+func parseNamedRule(namespace string, ref *gatewayv1alpha1.RoutePolicyRouteRule) (*ir.NamedRule, error) {
 	n := &ir.NamedRule{PolicyTarget: ir.PolicyTarget{
-		Route: ir.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: namespace, Name: string(in.Name)}, Section: string(in.SectionName),
+		Route: ir.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: namespace, Name: string(ref.Name)}, Section: string(ref.SectionName),
 	}}
-	if in.Kind != "" {
-		n.Route = ir.RouteKinds[string(in.Kind)]
+	if ref.Kind != "" {
+		n.Route = ir.RouteKinds[string(ref.Kind)]
 	}
 	if n.Section == "" || n.Route != ir.KindHTTPRoute && n.Route != ir.KindGRPCRoute {
-		return nil, errors.Errorf("%s %s has no rule %q", in.Kind, in.Name, in.SectionName)
+		return nil, errors.Errorf("%s %s has no rule %q", ref.Kind, ref.Name, ref.SectionName)
 	}
 	return n, nil
 }
@@ -78,21 +78,21 @@ func ParseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *ir.RoutePolicy {
 }
 
 // parsePolicyRule fills a rule from its spec.
-func parsePolicyRule(ps *programs, r *ir.PolicyRule, in *gatewayv1alpha1.RoutePolicyRule) error {
-	r.Deny = slices.ContainsFunc(in.Actions, func(a gatewayv1alpha1.RoutePolicyAction) bool { return a.Type == gatewayv1alpha1.ActionDeny })
-	for i := range in.Matches {
-		m, err := parsePolicyMatch(ps, &in.Matches[i])
+func parsePolicyRule(ps *programs, r *ir.PolicyRule, spec *gatewayv1alpha1.RoutePolicyRule) error {
+	r.Deny = slices.ContainsFunc(spec.Actions, func(a gatewayv1alpha1.RoutePolicyAction) bool { return a.Type == gatewayv1alpha1.ActionDeny })
+	for i := range spec.Matches {
+		m, err := parsePolicyMatch(ps, &spec.Matches[i])
 		if err != nil && r.Deny {
 			r.Widened = fmt.Sprintf("matches[%d]: %v", i, err)
-			m, err = parsePolicyMatch(ps, widen(ps, in.Matches[i].DeepCopy()))
+			m, err = parsePolicyMatch(ps, widen(ps, spec.Matches[i].DeepCopy()))
 		}
 		if err != nil {
 			return errors.Wrapf(err, "matches[%d]", i)
 		}
 		r.Matches = append(r.Matches, m)
 	}
-	for i := range in.Actions {
-		if err := parsePolicyAction(r, &in.Actions[i]); err != nil {
+	for i := range spec.Actions {
+		if err := parsePolicyAction(r, &spec.Actions[i]); err != nil {
 			return errors.Wrapf(err, "actions[%d]", i)
 		}
 	}
@@ -119,17 +119,17 @@ func widen(ps *programs, m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.R
 }
 
 // parsePolicyMatch parses a match of a policy's rule.
-func parsePolicyMatch(ps *programs, in *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, error) {
-	out := ir.PolicyMatch{Match: ir.Match{Method: string(ptr.Deref(in.Method, ""))}}
-	if in.Path != nil {
-		out.PathType = string(ptr.Deref(in.Path.Type, gwapiv1.PathMatchPathPrefix))
-		out.Path = ptr.Deref(in.Path.Value, "/")
+func parsePolicyMatch(ps *programs, match *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, error) {
+	out := ir.PolicyMatch{Match: ir.Match{Method: string(ptr.Deref(match.Method, ""))}}
+	if match.Path != nil {
+		out.PathType = string(ptr.Deref(match.Path.Type, gwapiv1.PathMatchPathPrefix))
+		out.Path = ptr.Deref(match.Path.Value, "/")
 		var err error
 		if out.PathSize, err = ps.checkPath(out.PathType, out.Path); err != nil {
 			return out, err
 		}
 	}
-	for _, h := range in.Headers {
+	for _, h := range match.Headers {
 		regular := ptr.Deref(h.Type, "") == gwapiv1.HeaderMatchRegularExpression
 		if regular {
 			if _, err := ps.check(h.Value); err != nil {
@@ -146,15 +146,15 @@ func parsePolicyMatch(ps *programs, in *gatewayv1alpha1.RoutePolicyMatch) (ir.Po
 		out.Headers = append(out.Headers, condition(strings.ToLower(string(h.Name)), h.Value, regular))
 	}
 	slices.Sort(out.Headers)
-	if in.TailnetDevice != nil {
+	if match.TailnetDevice != nil {
 		var err error
-		if out.Clients, err = parseClients(in.TailnetDevice.Addresses); err != nil {
+		if out.Clients, err = parseClients(match.TailnetDevice.Addresses); err != nil {
 			return out, err
 		}
-		out.Devices = queryOf(in.TailnetDevice)
+		out.Devices = queryOf(match.TailnetDevice)
 		// The schema refuses such a match, but older objects may have been stored without
 		// that rule.
-		out.NamesOnly = len(in.TailnetDevice.Hostnames) > 0 && len(in.TailnetDevice.Tags) == 0 && len(in.TailnetDevice.Users) == 0
+		out.NamesOnly = len(match.TailnetDevice.Hostnames) > 0 && len(match.TailnetDevice.Tags) == 0 && len(match.TailnetDevice.Users) == 0
 	}
 	return out, nil
 }
@@ -169,12 +169,12 @@ func checkHeader(name, value string) error {
 }
 
 // parseClients parses addresses and ranges. It returns nil if there are none.
-func parseClients(in []string) ([]netip.Prefix, error) {
-	if len(in) == 0 {
+func parseClients(addresses []string) ([]netip.Prefix, error) {
+	if len(addresses) == 0 {
 		return nil, nil
 	}
-	out := make([]netip.Prefix, 0, len(in))
-	for _, s := range in {
+	out := make([]netip.Prefix, 0, len(addresses))
+	for _, s := range addresses {
 		if a, err := netip.ParseAddr(s); err == nil {
 			out = append(out, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
 			continue
@@ -214,95 +214,95 @@ var rateUnits = map[gatewayv1alpha1.RateUnit]time.Duration{
 }
 
 // parsePolicyAction adds an action to a rule.
-func parsePolicyAction(r *ir.PolicyRule, in *gatewayv1alpha1.RoutePolicyAction) error {
+func parsePolicyAction(r *ir.PolicyRule, action *gatewayv1alpha1.RoutePolicyAction) error {
 	switch {
-	case in.Type == gatewayv1alpha1.ActionDeny:
+	case action.Type == gatewayv1alpha1.ActionDeny:
 		r.Deny = true
-	case in.Type == gatewayv1alpha1.ActionRedirect && in.Redirect != nil:
-		r.Redirect = parseRedirect(in.Redirect)
+	case action.Type == gatewayv1alpha1.ActionRedirect && action.Redirect != nil:
+		r.Redirect = parseRedirect(action.Redirect)
 		for _, part := range []string{r.Redirect.Scheme, r.Redirect.Hostname, r.Redirect.Path} {
 			if !httpguts.ValidHeaderFieldValue(part) {
 				return errors.Errorf("%q cannot be part of a URL", part)
 			}
 		}
-	case in.Type == gatewayv1alpha1.ActionRoute && in.Route != nil && in.Route.Rule != nil:
+	case action.Type == gatewayv1alpha1.ActionRoute && action.Route != nil && action.Route.Rule != nil:
 		var err error
-		r.Named, err = parseNamedRule(r.Policy.Namespace, in.Route.Rule)
+		r.Named, err = parseNamedRule(r.Policy.Namespace, action.Route.Rule)
 		return err
-	case in.Type == gatewayv1alpha1.ActionRoute && in.Route != nil:
-		for i, b := range in.Route.BackendRefs {
+	case action.Type == gatewayv1alpha1.ActionRoute && action.Route != nil:
+		for i, b := range action.Route.BackendRefs {
 			r.Backends = append(r.Backends, parsePolicyBackend(r.Policy.Namespace, b, i))
 		}
-	case in.Type == gatewayv1alpha1.ActionRequestHeaderModifier && in.RequestHeaderModifier != nil:
+	case action.Type == gatewayv1alpha1.ActionRequestHeaderModifier && action.RequestHeaderModifier != nil:
 		var err error
-		r.Request, err = parseHeaders(in.RequestHeaderModifier)
+		r.Request, err = parseHeaders(action.RequestHeaderModifier)
 		return err
-	case in.Type == gatewayv1alpha1.ActionResponseHeaderModifier && in.ResponseHeaderModifier != nil:
+	case action.Type == gatewayv1alpha1.ActionResponseHeaderModifier && action.ResponseHeaderModifier != nil:
 		var err error
-		r.Response, err = parseHeaders(in.ResponseHeaderModifier)
+		r.Response, err = parseHeaders(action.ResponseHeaderModifier)
 		return err
-	case in.Type == gatewayv1alpha1.ActionTimeouts && in.Timeouts != nil:
-		d, err := time.ParseDuration(string(in.Timeouts.Request))
+	case action.Type == gatewayv1alpha1.ActionTimeouts && action.Timeouts != nil:
+		d, err := time.ParseDuration(string(action.Timeouts.Request))
 		if err != nil || d < 0 {
-			return errors.Errorf("%q is no duration", in.Timeouts.Request)
+			return errors.Errorf("%q is no duration", action.Timeouts.Request)
 		}
 		r.Timeout = &d
-	case in.Type == gatewayv1alpha1.ActionRateLimit && in.RateLimit != nil && in.RateLimit.Requests > 0 && rateUnits[in.RateLimit.Unit] > 0:
-		r.RateLimit = &ir.RateLimit{Requests: uint32(in.RateLimit.Requests), Per: rateUnits[in.RateLimit.Unit]}
-	case in.Type == gatewayv1alpha1.ActionBackendTLS && in.BackendTLS != nil && IsSecret(in.BackendTLS.ClientCertificateRef):
-		r.Certificate = ParseCertificateRef(r.Policy.Namespace, in.BackendTLS.ClientCertificateRef)
+	case action.Type == gatewayv1alpha1.ActionRateLimit && action.RateLimit != nil && action.RateLimit.Requests > 0 && rateUnits[action.RateLimit.Unit] > 0:
+		r.RateLimit = &ir.RateLimit{Requests: uint32(action.RateLimit.Requests), Period: rateUnits[action.RateLimit.Unit]}
+	case action.Type == gatewayv1alpha1.ActionBackendTLS && action.BackendTLS != nil && IsSecret(action.BackendTLS.ClientCertificateRef):
+		r.Certificate = ParseCertificateRef(r.Policy.Namespace, action.BackendTLS.ClientCertificateRef)
 	default:
-		return errors.Errorf("%s says nothing of what to do", in.Type)
+		return errors.Errorf("%s says nothing of what to do", action.Type)
 	}
 	return nil
 }
 
 // parseRedirect parses a redirect.
-func parseRedirect(in *gatewayv1alpha1.RoutePolicyRedirect) *ir.PolicyRedirect {
+func parseRedirect(redirect *gatewayv1alpha1.RoutePolicyRedirect) *ir.PolicyRedirect {
 	return &ir.PolicyRedirect{
-		Scheme:     ptr.Deref(in.Scheme, ""),
-		Hostname:   string(ptr.Deref(in.Hostname, "")),
-		Port:       ptr.Deref(in.Port, 0),
-		Path:       ptr.Deref(in.Path, ""),
-		StatusCode: in.StatusCode,
+		Scheme:     ptr.Deref(redirect.Scheme, ""),
+		Hostname:   string(ptr.Deref(redirect.Hostname, "")),
+		Port:       ptr.Deref(redirect.Port, 0),
+		Path:       ptr.Deref(redirect.Path, ""),
+		StatusCode: redirect.StatusCode,
 	}
 }
 
 // parsePolicyBackend parses a backendRef of a policy with its index.
-func parsePolicyBackend(ns string, in gatewayv1alpha1.RoutePolicyBackendRef, i int) ir.BackendRef {
+func parsePolicyBackend(ns string, ref gatewayv1alpha1.RoutePolicyBackendRef, i int) ir.BackendRef {
 	out := ir.BackendRef{
 		Kind:           ir.BackendServices,
-		NamespacedName: types.NamespacedName{Namespace: ns, Name: string(in.Name)},
-		Port:           in.Port,
-		Weight:         uint32(max(ptr.Deref(in.Weight, 1), 0)),
+		NamespacedName: types.NamespacedName{Namespace: ns, Name: string(ref.Name)},
+		Port:           ref.Port,
+		Weight:         uint32(max(ptr.Deref(ref.Weight, 1), 0)),
 		Index:          i,
 	}
-	if in.Kind == KindTailscaleEndpoints {
+	if ref.Kind == KindTailscaleEndpoints {
 		out.Kind = ir.BackendEndpoints
 	}
 	return out
 }
 
 // parseHeaders parses the changes of a header filter.
-func parseHeaders(in *gwapiv1.HTTPHeaderFilter) (ir.HeaderChange, error) {
+func parseHeaders(filter *gwapiv1.HTTPHeaderFilter) (ir.HeaderChange, error) {
 	out := ir.HeaderChange{}
-	for _, of := range []struct {
+	for _, pair := range []struct {
 		from []gwapiv1.HTTPHeader
 		to   *[]ir.Header
-	}{{in.Set, &out.Set}, {in.Add, &out.Add}} {
-		for _, h := range of.from {
+	}{{filter.Set, &out.Set}, {filter.Add, &out.Add}} {
+		for _, h := range pair.from {
 			if err := checkChange(string(h.Name), h.Value); err != nil {
 				return ir.HeaderChange{}, err
 			}
-			*of.to = append(*of.to, ir.Header{Name: string(h.Name), Value: h.Value})
+			*pair.to = append(*pair.to, ir.Header{Name: string(h.Name), Value: h.Value})
 		}
 	}
-	for _, n := range in.Remove {
+	for _, n := range filter.Remove {
 		if err := checkChange(n, ""); err != nil {
 			return ir.HeaderChange{}, err
 		}
 	}
-	out.Remove = slices.Clone(in.Remove)
+	out.Remove = slices.Clone(filter.Remove)
 	return out, nil
 }
 

@@ -30,7 +30,7 @@ const (
 
 // ParseSecret returns the state of a client certificate in a Secret at a time. A nil Secret
 // is one that does not exist.
-func ParseSecret(n types.NamespacedName, o *corev1.Secret, now time.Time) ir.CertificateSecret {
+func ParseSecret(n types.NamespacedName, o *corev1.Secret, at time.Time) ir.CertificateSecret {
 	invalid := func(format string, args ...any) ir.CertificateSecret {
 		return ir.CertificateSecret{Reason: ir.ReasonInvalidCertificate, Problem: "Secret " + n.String() + " " + fmt.Sprintf(format, args...)}
 	}
@@ -54,18 +54,18 @@ func ParseSecret(n types.NamespacedName, o *corev1.Secret, now time.Time) ir.Cer
 	}
 	p := ir.NewKeyPair(chain, key, c.Leaf)
 	switch {
-	case now.Before(p.From):
+	case at.Before(p.From):
 		return ir.CertificateSecret{
 			Reason: ir.ReasonCertificateExpired, Due: p.From,
 			Problem: fmt.Sprintf("Secret %s has a certificate that is not valid before %s", n, p.From.Format(time.RFC3339)),
 		}
-	case !now.Before(p.Until):
+	case !at.Before(p.Expiry):
 		return ir.CertificateSecret{
 			Reason:  ir.ReasonCertificateExpired,
-			Problem: fmt.Sprintf("Secret %s has a certificate that expired at %s; renew it", n, p.Until.Format(time.RFC3339)),
+			Problem: fmt.Sprintf("Secret %s has a certificate that expired at %s; renew it", n, p.Expiry.Format(time.RFC3339)),
 		}
 	}
-	return ir.CertificateSecret{Pair: p, Due: p.Until}
+	return ir.CertificateSecret{Pair: p, Due: p.Expiry}
 }
 
 // encode returns the certificates and the key in PEM, and false if Envoy would refuse them. Envoy

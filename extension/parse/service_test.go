@@ -16,33 +16,33 @@ import (
 // TestParseService checks which parts of a Service count, and that the informers' cache keeps them.
 func TestParseService(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		in     corev1.Service
-		want   Service
+		reason  string
+		service corev1.Service
+		want    Service
 	}{
 		"Plain":       {reason: "A Service without a selector has EndpointSlices that people write."},
-		"Selector":    {reason: "Kubernetes writes the EndpointSlices of a Service with a selector.", in: corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "a"}}}, want: Service{Selects: true}},
-		"Distributed": {reason: "Each traffic distribution should prefer near endpoints, as with Envoy Gateway.", in: corev1.Service{Spec: corev1.ServiceSpec{TrafficDistribution: ptr.To(corev1.ServiceTrafficDistributionPreferSameNode)}}, want: Service{PreferZone: 1}},
-		"Topology":    {reason: "Topology aware routing should need three endpoints, as with Envoy Gateway.", in: corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.AnnotationTopologyMode: "Auto", "other": "x"}}}, want: Service{PreferZone: 3}},
+		"Selector":    {reason: "Kubernetes writes the EndpointSlices of a Service with a selector.", service: corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "a"}}}, want: Service{Selects: true}},
+		"Distributed": {reason: "Each traffic distribution should prefer near endpoints, as with Envoy Gateway.", service: corev1.Service{Spec: corev1.ServiceSpec{TrafficDistribution: ptr.To(corev1.ServiceTrafficDistributionPreferSameNode)}}, want: Service{PreferZone: 1}},
+		"Topology":    {reason: "Topology aware routing should need three endpoints, as with Envoy Gateway.", service: corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.AnnotationTopologyMode: "Auto", "other": "x"}}}, want: Service{PreferZone: 3}},
 		"Both": {
 			reason: "A traffic distribution should take precedence.", want: Service{PreferZone: 1},
-			in: corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.AnnotationTopologyMode: "auto"}}, Spec: corev1.ServiceSpec{TrafficDistribution: ptr.To(corev1.ServiceTrafficDistributionPreferClose)}},
+			service: corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.AnnotationTopologyMode: "auto"}}, Spec: corev1.ServiceSpec{TrafficDistribution: ptr.To(corev1.ServiceTrafficDistributionPreferClose)}},
 		},
-		"Disabled": {reason: "Another mode should change nothing.", in: corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.AnnotationTopologyMode: "Disabled"}}}},
+		"Disabled": {reason: "Another mode should change nothing.", service: corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.AnnotationTopologyMode: "Disabled"}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Family = discoveryv1.AddressTypeIPv4
-			for _, from := range []string{"API server", "cache"} {
-				if diff := cmp.Diff(&tc.want, ParseService(&tc.in)); diff != "" {
-					t.Errorf("%s\nfrom the %s: -want, +got:\n%s", tc.reason, from, diff)
+			for _, source := range []string{"API server", "cache"} {
+				if diff := cmp.Diff(&tc.want, ParseService(&tc.service)); diff != "" {
+					t.Errorf("%s\nfrom the %s: -want, +got:\n%s", tc.reason, source, diff)
 				}
-				if _, err := Strip(&tc.in); err != nil {
+				if _, err := Strip(&tc.service); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if len(tc.in.Annotations) > 1 {
-				t.Errorf("the cache keeps %v", tc.in.Annotations)
+			if len(tc.service.Annotations) > 1 {
+				t.Errorf("the cache keeps %v", tc.service.Annotations)
 			}
 		})
 	}

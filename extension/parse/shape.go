@@ -128,8 +128,8 @@ func HealthCheck(k ir.TargetKey, h *gatewayv1alpha1.HealthCheck, p *gatewayv1alp
 	if k.Protocol == ir.ProtocolUDP || h != nil && !ptr.Deref(h.Enabled, true) {
 		return nil
 	}
-	of := service.HealthCheckOf(h)
-	out := &ir.HealthCheck{Path: of.Path, Interval: max(of.Interval, limits.ProbeInterval), Timeout: min(of.Timeout, limits.ProbeTimeout), Healthy: uint32(of.HealthyThreshold), Unhealthy: uint32(of.UnhealthyThreshold)}
+	check := service.HealthCheckOf(h)
+	out := &ir.HealthCheck{Path: check.Path, Interval: max(check.Interval, limits.ProbeInterval), Timeout: min(check.Timeout, limits.ProbeTimeout), Healthy: uint32(check.HealthyThreshold), Unhealthy: uint32(check.UnhealthyThreshold)}
 	if out.Path != "" {
 		out.Host = host
 	}

@@ -31,13 +31,13 @@ func stripEnvoyProxy(spec map[string]any) {
 }
 
 // sameFound reports whether an update changes no field of a Discovery that policies read.
-func sameFound(old, now client.Object) bool {
-	is, ok := now.(*tailnetv1alpha1.Discovery)
+func sameFound(old, current client.Object) bool {
+	discovery, ok := current.(*tailnetv1alpha1.Discovery)
 	if !ok {
 		return true
 	}
-	was, ok := old.(*tailnetv1alpha1.Discovery)
-	return ok && reflect.DeepEqual(ParseDiscovery(was), ParseDiscovery(is))
+	previous, ok := old.(*tailnetv1alpha1.Discovery)
+	return ok && reflect.DeepEqual(ParseDiscovery(previous), ParseDiscovery(discovery))
 }
 
 // stripDiscovery empties a Discovery that no policy owns.
@@ -68,10 +68,10 @@ func hasEndpoint(o *gatewayv1alpha1.TailscaleEndpoints, target string) bool {
 // If a Gateway discovers with the object, it also keeps the results of the discovery and its
 // condition.
 func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
-	in := o.Status
-	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{Tailnet: in.Tailnet}
+	status := o.Status
+	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{Tailnet: status.Tailnet}
 	_, discovers := o.Labels[meta.LabelGateway]
-	for _, d := range in.DiscoveredEndpoints {
+	for _, d := range status.DiscoveredEndpoints {
 		switch {
 		case discovers:
 			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{
@@ -81,13 +81,13 @@ func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{Name: d.Name, Health: d.Health})
 		}
 	}
-	for _, t := range in.EgressTargets {
+	for _, t := range status.EgressTargets {
 		if !discovers && !hasEndpoint(o, t.Name) {
 			continue
 		}
 		o.Status.EgressTargets = append(o.Status.EgressTargets, gatewayv1alpha1.EgressTargetStatus{Name: t.Name, Service: t.Service})
 	}
-	for _, d := range in.Devices {
+	for _, d := range status.Devices {
 		// One device is enough to know the tailnet's domain.
 		if d.TailscaleFQDN != "" && (discovers || len(o.Spec.Endpoints) > 0) {
 			o.Status.Devices = []gatewayv1alpha1.DeviceStatus{{TailscaleFQDN: d.TailscaleFQDN}}
@@ -97,17 +97,17 @@ func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 	if !discovers {
 		return
 	}
-	if c := in.GetCondition(meta.TypeDiscoverySuccessful); c.Status != corev1.ConditionUnknown {
+	if c := status.GetCondition(meta.TypeDiscoverySuccessful); c.Status != corev1.ConditionUnknown {
 		o.Status.SetConditions(xpv2.Condition{Type: c.Type, Status: c.Status})
 	}
 }
 
 // Strip removes the fields of an object that the extension does not read, which is most of
 // it.
-func Strip(in any) (any, error) {
-	o, ok := in.(client.Object)
+func Strip(obj any) (any, error) {
+	o, ok := obj.(client.Object)
 	if !ok {
-		return in, nil
+		return obj, nil
 	}
 	o.SetManagedFields(nil)
 	stripAnnotations(o)
@@ -156,7 +156,7 @@ func Strip(in any) (any, error) {
 func stripAnnotations(o client.Object) {
 	mode, ok := o.GetAnnotations()[corev1.AnnotationTopologyMode]
 	o.SetAnnotations(nil)
-	if _, is := o.(*corev1.Service); is && ok {
+	if _, service := o.(*corev1.Service); service && ok {
 		o.SetAnnotations(map[string]string{corev1.AnnotationTopologyMode: mode})
 	}
 }
@@ -173,7 +173,7 @@ func stripPolicy(o *unstructured.Unstructured) {
 		stripEnvoyProxy(spec)
 		return
 	}
-	if open, known := policyKinds[o.GetKind()]; known && open == nil {
+	if open, listed := policyKinds[o.GetKind()]; listed && open == nil {
 		stripTargets(spec)
 	}
 }
@@ -202,42 +202,42 @@ func stripAncestors(s *gwapiv1.PolicyStatus) {
 // these does.
 func stripRouteStatus(s *gwapiv1.RouteStatus) {
 	for i := range s.Parents {
-		var of []metav1.Condition
+		var conds []metav1.Condition
 		for _, c := range s.Parents[i].Conditions {
 			if c.Type != string(gwapiv1.RouteConditionAccepted) && c.Type != string(gwapiv1.RouteConditionResolvedRefs) {
 				continue
 			}
-			kept := metav1.Condition{Type: c.Type, Status: c.Status}
+			retained := metav1.Condition{Type: c.Type, Status: c.Status}
 			if c.Status != metav1.ConditionTrue {
-				kept.Reason, kept.Message = c.Reason, c.Message
+				retained.Reason, retained.Message = c.Reason, c.Message
 			}
-			of = append(of, kept)
+			conds = append(conds, retained)
 		}
-		s.Parents[i].Conditions = of
+		s.Parents[i].Conditions = conds
 	}
 }
 
 // Same reports whether an update changed only fields that the extension does not read, such
 // as the status. Updates of kinds without generations are never the same.
-func Same(old, now any) bool {
+func Same(old, current any) bool {
 	a, ok := old.(client.Object)
-	b, also := now.(client.Object)
-	if ok && also && !sameFound(a, b) {
+	b, bOK := current.(client.Object)
+	if ok && bOK && !sameFound(a, b) {
 		return false
 	}
-	if e, ok := now.(*gatewayv1alpha1.TailscaleEndpoints); ok {
+	if e, ok := current.(*gatewayv1alpha1.TailscaleEndpoints); ok {
 		// The extension reads the status of a TailscaleEndpoints.
-		was, isOne := old.(*gatewayv1alpha1.TailscaleEndpoints)
-		if !isOne || !maps.Equal(OfflineEndpoints(was), OfflineEndpoints(e)) {
+		previous, isOne := old.(*gatewayv1alpha1.TailscaleEndpoints)
+		if !isOne || !maps.Equal(OfflineEndpoints(previous), OfflineEndpoints(e)) {
 			return false
 		}
 	}
-	if g, ok := now.(*gatewayv1alpha1.TailscaleGateway); ok {
+	if g, ok := current.(*gatewayv1alpha1.TailscaleGateway); ok {
 		// So it does that of a TailscaleGateway.
-		was, isOne := old.(*gatewayv1alpha1.TailscaleGateway)
-		if !isOne || was.GatewayName() != g.GatewayName() || !maps.Equal(RefusedTailnets(was), RefusedTailnets(g)) {
+		previous, isOne := old.(*gatewayv1alpha1.TailscaleGateway)
+		if !isOne || previous.GatewayName() != g.GatewayName() || !maps.Equal(RefusedTailnets(previous), RefusedTailnets(g)) {
 			return false
 		}
 	}
-	return ok && also && a.GetUID() == b.GetUID() && b.GetGeneration() != 0 && a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels())
+	return ok && bOK && a.GetUID() == b.GetUID() && b.GetGeneration() != 0 && a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels())
 }

@@ -17,21 +17,21 @@ func stripEndpointSlice(o *discoveryv1.EndpointSlice) {
 	// A decoder allocates more than it needs.
 	all := make([]discoveryv1.Endpoint, 0, len(o.Endpoints))
 	for _, e := range o.Endpoints {
-		kept := discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{
+		retained := discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{
 			Ready: shared(e.Conditions.Ready), Serving: shared(e.Conditions.Serving), Terminating: shared(e.Conditions.Terminating),
 		}}
 		if len(e.Addresses) > 0 {
 			// Only the first is used (discovery/v1 Endpoint).
 			addresses = append(addresses, e.Addresses[0])
-			kept.Addresses = addresses[len(addresses)-1 : len(addresses) : len(addresses)]
+			retained.Addresses = addresses[len(addresses)-1 : len(addresses) : len(addresses)]
 		}
 		if e.Zone != nil {
 			if zones[*e.Zone] == nil {
 				zones[*e.Zone] = e.Zone
 			}
-			kept.Zone = zones[*e.Zone]
+			retained.Zone = zones[*e.Zone]
 		}
-		all = append(all, kept)
+		all = append(all, retained)
 	}
 	o.Endpoints = all
 }
@@ -49,12 +49,12 @@ func shared(b *bool) *bool {
 
 // stripService removes the fields of a Service that decide only how nodes forward connections.
 func stripService(o *corev1.Service) {
-	in := o.Spec
+	spec := o.Spec
 	o.Spec = corev1.ServiceSpec{
-		Type: in.Type, ClusterIP: in.ClusterIP, ClusterIPs: in.ClusterIPs, IPFamilies: in.IPFamilies,
-		Selector: in.Selector, TrafficDistribution: in.TrafficDistribution, Ports: in.Ports,
+		Type: spec.Type, ClusterIP: spec.ClusterIP, ClusterIPs: spec.ClusterIPs, IPFamilies: spec.IPFamilies,
+		Selector: spec.Selector, TrafficDistribution: spec.TrafficDistribution, Ports: spec.Ports,
 	}
-	for i, p := range in.Ports {
+	for i, p := range spec.Ports {
 		o.Spec.Ports[i] = corev1.ServicePort{Name: p.Name, Protocol: p.Protocol, AppProtocol: p.AppProtocol, Port: p.Port}
 	}
 	o.Status = corev1.ServiceStatus{}

@@ -38,22 +38,22 @@ func TestStripEndpointSlice(t *testing.T) {
 	if len(want.Endpoints) != 2 {
 		t.Fatalf("want 2 endpoints, got %v", want.Endpoints)
 	}
-	kept := full.DeepCopy()
+	stripped := full.DeepCopy()
 	for range 2 {
 		// An informer may strip an object again.
-		if _, err := Strip(kept); err != nil {
+		if _, err := Strip(stripped); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(want, ParseEndpointSlice(kept, allowed)); diff != "" {
+	if diff := cmp.Diff(want, ParseEndpointSlice(stripped, allowed)); diff != "" {
 		t.Errorf("A stripped EndpointSlice should mean the same: -want, +got:\n%s", diff)
 	}
-	yes, no := ptr.To(true), ptr.To(false)
-	first := discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, Zone: ptr.To("z1"), Conditions: discoveryv1.EndpointConditions{Ready: yes, Serving: yes, Terminating: no}}
-	if diff := cmp.Diff(first, kept.Endpoints[0]); diff != "" {
+	truePtr, falsePtr := ptr.To(true), ptr.To(false)
+	first := discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, Zone: ptr.To("z1"), Conditions: discoveryv1.EndpointConditions{Ready: truePtr, Serving: truePtr, Terminating: falsePtr}}
+	if diff := cmp.Diff(first, stripped.Endpoints[0]); diff != "" {
 		t.Errorf("Only what is read should remain: -want, +got:\n%s", diff)
 	}
-	if a, b := kept.Endpoints[0], kept.Endpoints[1]; a.Zone != b.Zone || a.Conditions.Serving != b.Conditions.Serving {
+	if a, b := stripped.Endpoints[0], stripped.Endpoints[1]; a.Zone != b.Zone || a.Conditions.Serving != b.Conditions.Serving {
 		t.Error("Endpoints should share equal zones and conditions")
 	}
 }
@@ -70,11 +70,11 @@ func TestStripService(t *testing.T) {
 		Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "198.51.100.2"}}}},
 	}
 	want := ParseService(full)
-	kept := full.DeepCopy()
-	if _, err := Strip(kept); err != nil {
+	stripped := full.DeepCopy()
+	if _, err := Strip(stripped); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, ParseService(kept)); diff != "" {
+	if diff := cmp.Diff(want, ParseService(stripped)); diff != "" {
 		t.Errorf("A stripped Service should mean the same: -want, +got:\n%s", diff)
 	}
 	spec := corev1.ServiceSpec{
@@ -82,7 +82,7 @@ func TestStripService(t *testing.T) {
 		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
 		Ports:      []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, AppProtocol: ptr.To(appProtocolH2C)}},
 	}
-	if diff := cmp.Diff(spec, kept.Spec); diff != "" {
+	if diff := cmp.Diff(spec, stripped.Spec); diff != "" {
 		t.Errorf("Only what is read should remain: -want, +got:\n%s", diff)
 	}
 }

@@ -50,14 +50,14 @@ func refusedTailnetRefs(o *gatewayv1alpha1.TailscaleGateway) map[string]bool {
 
 // stripGatewayStatus keeps only the name of the Gateway, and what RefusedTailnets reads.
 func stripGatewayStatus(o *gatewayv1alpha1.TailscaleGateway) {
-	in := o.Status
-	o.Status = gatewayv1alpha1.TailscaleGatewayStatus{GatewayRef: in.GatewayRef}
-	refused := refusedTailnetRefs(&gatewayv1alpha1.TailscaleGateway{Status: in})
+	status := o.Status
+	o.Status = gatewayv1alpha1.TailscaleGatewayStatus{GatewayRef: status.GatewayRef}
+	refused := refusedTailnetRefs(&gatewayv1alpha1.TailscaleGateway{Status: status})
 	if len(refused) == 0 {
 		return
 	}
 	o.Status.SetConditions(xpv2.Condition{Type: meta.TypeTailnetsValid, Status: corev1.ConditionFalse, Reason: meta.ReasonNamespaceNotAllowed})
-	for _, d := range in.DependencyStatus {
+	for _, d := range status.DependencyStatus {
 		if refused[d.Name] && d.Kind == gatewayv1alpha1.TailscaleTailnetKind {
 			o.Status.DependencyStatus = append(o.Status.DependencyStatus, gatewayv1alpha1.DependencyStatus{Kind: d.Kind, Name: d.Name})
 		}

@@ -36,17 +36,17 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp}, {name: staff, tailscaleT
   dependencyStatus: [{kind: Gateway, name: corp, ready: false}, {kind: TailscaleTailnet, name: corp, ready: true}, {kind: TailscaleTailnet, name: people, ready: false}]
 `
 	}
-	none, refused, gone := parsed(""), parsed(status("NamespaceNotAllowed")), parsed(status("TailnetNotFound"))
+	none, refused, notFound := parsed(""), parsed(status("NamespaceNotAllowed")), parsed(status("TailnetNotFound"))
 	if got := RefusedTailnets(none); len(got) > 0 {
 		t.Errorf("without a status: want none, got %v", got)
 	}
 	if got := RefusedTailnets(refused); !maps.Equal(got, map[string]bool{"staff": true}) {
 		t.Errorf("want the entry of the tailnet that does not allow the namespace, got %v", got)
 	}
-	if got := RefusedTailnets(gone); len(got) > 0 {
+	if got := RefusedTailnets(notFound); len(got) > 0 {
 		t.Errorf("a tailnet that is gone refuses nobody, got %v", got)
 	}
-	if Same(none, refused) || !Same(none, gone) || len(refused.Status.Services) > 0 {
+	if Same(none, refused) || !Same(none, notFound) || len(refused.Status.Services) > 0 {
 		t.Errorf("want that only a refusal is a change, and that nothing else of the status is kept: %+v", refused.Status)
 	}
 }

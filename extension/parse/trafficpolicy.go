@@ -120,8 +120,8 @@ type routeSelector struct {
 // ParseTrafficPolicy parses a BackendTrafficPolicy.
 func ParseTrafficPolicy(o *unstructured.Unstructured) (*TrafficPolicy, error) {
 	t, spec := PolicyTargets{}, policySpec{}
-	for _, into := range []any{&t, &spec} {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
+	for _, dst := range []any{&t, &spec} {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, dst); err != nil {
 			return nil, errors.Wrap(err, "cannot decode")
 		}
 	}
@@ -243,22 +243,22 @@ func (p *TrafficPolicy) OlderThan(o *TrafficPolicy) bool {
 	return cmp.Or(p.created.Compare(o.created), ir.CompareNames(p.name, o.name)) < 0
 }
 
-// MergeOver returns the tuning of the policy together with that of the policy above. The
+// MergeOver returns the tuning of the policy together with that of the parent policy. The
 // policy applies alone unless its mergeType asks for a merge. Either policy may be nil.
-func (p *TrafficPolicy) MergeOver(above *TrafficPolicy) ir.Tuning {
+func (p *TrafficPolicy) MergeOver(parent *TrafficPolicy) ir.Tuning {
 	switch {
-	case p == nil && above == nil:
+	case p == nil && parent == nil:
 		return ir.Tuning{}
 	case p == nil:
-		return above.tuning
-	case above == nil || !p.merges:
+		return parent.tuning
+	case parent == nil || !p.merges:
 		return p.tuning
 	}
 	t := p.tuning
-	t.HealthPort = cmp.Or(t.HealthPort, above.tuning.HealthPort)
+	t.HealthPort = cmp.Or(t.HealthPort, parent.tuning.HealthPort)
 	if t.Zones == nil {
-		t.Zones = above.tuning.Zones
+		t.Zones = parent.tuning.Zones
 	}
-	t.HTTP2 = t.HTTP2.MergeOver(above.tuning.HTTP2)
+	t.HTTP2 = t.HTTP2.MergeOver(parent.tuning.HTTP2)
 	return t
 }

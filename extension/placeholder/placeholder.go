@@ -60,8 +60,8 @@ func New(c client.Client, s *index.Store, log logging.Logger) *Controller {
 }
 
 // Run reconciles the placeholder routes until ctx ends. The store must be complete.
-func (c *Controller) Run(ctx context.Context, from watch.Informers) error {
-	if err := c.reconciler.Watch(ctx, from, &gwapiv1.HTTPRoute{}, state); err != nil || ctx.Err() != nil {
+func (c *Controller) Run(ctx context.Context, informers watch.Informers) error {
+	if err := c.reconciler.Watch(ctx, informers, &gwapiv1.HTTPRoute{}, state); err != nil || ctx.Err() != nil {
 		return err
 	}
 	changed, end := c.store.Revised()

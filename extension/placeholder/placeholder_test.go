@@ -179,7 +179,7 @@ func TestController(t *testing.T) {
 		}
 		check("A placeholder route that another client attached to listeners is restored", "infra/gw TailscaleServices/db")
 
-		if err := s.Apply(index.Change{Object: tcp("a", "gw"), Gone: true}); err != nil {
+		if err := s.Apply(index.Change{Object: tcp("a", "gw"), Deleted: true}); err != nil {
 			t.Fatal(err)
 		}
 		check("The placeholder route is deleted with the last route", "")

@@ -42,9 +42,9 @@ func certificateRefsOf(p *ir.RoutePolicy) *certificateRefs {
 }
 
 // setCondition sets the ResolvedRefs condition, or removes it if there are no Secrets.
-func (r *certificateRefs) setCondition(to *[]metav1.Condition, generation int64) {
+func (r *certificateRefs) setCondition(conditions *[]metav1.Condition, generation int64) {
 	if r == nil {
-		kmeta.RemoveStatusCondition(to, string(gwapiv1.RouteConditionResolvedRefs))
+		kmeta.RemoveStatusCondition(conditions, string(gwapiv1.RouteConditionResolvedRefs))
 		return
 	}
 	c := metav1.Condition{
@@ -54,7 +54,7 @@ func (r *certificateRefs) setCondition(to *[]metav1.Condition, generation int64)
 	if r.reason != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, r.reason, r.message
 	}
-	kmeta.SetStatusCondition(to, c)
+	kmeta.SetStatusCondition(conditions, c)
 }
 
 // plaintextBackend returns a message if a rule's certificate cannot be presented to a backend,

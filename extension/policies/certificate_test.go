@@ -70,11 +70,11 @@ func TestCertificates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			to := "web"
+			target := "web"
 			if tc.gateway {
-				to = ""
+				target = ""
 			}
-			p := policy("a", to, tc.rule)
+			p := policy("a", target, tc.rule)
 			if !tc.foreign {
 				p.Served = []types.NamespacedName{nn("gw")}
 			}

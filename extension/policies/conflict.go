@@ -85,7 +85,7 @@ func covers(a, b *ir.PolicyRule) bool {
 		bs = []ir.PolicyMatch{{}}
 	}
 	for _, m := range bs {
-		if !slices.ContainsFunc(a.Matches, func(of ir.PolicyMatch) bool { return coversMatch(of, m) }) {
+		if !slices.ContainsFunc(a.Matches, func(candidate ir.PolicyMatch) bool { return coversMatch(candidate, m) }) {
 			return false
 		}
 	}
@@ -108,16 +108,16 @@ func coversMatch(a, b ir.PolicyMatch) bool {
 // coversPath reports whether a path match includes another one.
 func coversPath(a, b ir.Match) bool {
 	const exact, prefix = "Exact", "PathPrefix"
-	within := strings.TrimSuffix(a.Path, "/")
+	base := strings.TrimSuffix(a.Path, "/")
 	switch {
-	case a.PathType == "" || a.PathType == prefix && within == "":
+	case a.PathType == "" || a.PathType == prefix && base == "":
 		return true
 	case a.PathType != prefix:
 		return a.PathType == b.PathType && a.Path == b.Path
 	case b.PathType != exact && b.PathType != prefix:
 		return false
 	}
-	return strings.TrimSuffix(b.Path, "/") == within || strings.HasPrefix(b.Path, within+"/")
+	return strings.TrimSuffix(b.Path, "/") == base || strings.HasPrefix(b.Path, base+"/")
 }
 
 // coversClients reports whether all clients of b are among those of a. A match without clients
@@ -130,7 +130,7 @@ func coversClients(a, b []netip.Prefix) bool {
 		return false
 	}
 	for _, p := range b {
-		if !slices.ContainsFunc(a, func(of netip.Prefix) bool { return of.Bits() <= p.Bits() && of.Contains(p.Addr()) }) {
+		if !slices.ContainsFunc(a, func(candidate netip.Prefix) bool { return candidate.Bits() <= p.Bits() && candidate.Contains(p.Addr()) }) {
 			return false
 		}
 	}

@@ -97,9 +97,9 @@ func attached(s *ir.Snapshot) (targets map[ir.PolicyTarget]ir.Attachment, listen
 }
 
 // restrictTo removes all ancestors except for one Gateway.
-func (s *state) restrictTo(only types.NamespacedName) {
+func (s *state) restrictTo(gateway types.NamespacedName) {
 	s.ancestors = slices.DeleteFunc(s.ancestors, func(a ancestor) bool {
-		return refString(a.ref) != refString(targetRef(ir.PolicyTarget{NamespacedName: only}))
+		return refString(a.ref) != refString(targetRef(ir.PolicyTarget{NamespacedName: gateway}))
 	})
 }
 
@@ -110,11 +110,11 @@ func stateOf(snapshot *ir.Snapshot, p *ir.RoutePolicy, idle map[ir.PolicyTarget]
 	for _, r := range p.Rules {
 		s := gatewayv1alpha1.RoutePolicyRuleStatus{Name: r.Name, Message: r.Problem}
 		for _, t := range p.Targets {
-			c, is := idle[t.PolicyTarget][r]
+			c, covered := idle[t.PolicyTarget][r]
 			switch {
 			case r.Problem != "":
 			case !t.Found:
-			case is:
+			case covered:
 				s.Message = fmt.Sprintf("Rule %s of %s matches all its requests first; change one of the rules, or their priorities", c.first.Name, c.first.Policy)
 			default:
 				s.Active = true
@@ -266,10 +266,10 @@ func refString(r gwapiv1.ParentReference) string {
 }
 
 // addConflicts adds conflicts to the states of both policies.
-func addConflicts(of map[types.NamespacedName]*state, all []conflict) {
+func addConflicts(byPolicy map[types.NamespacedName]*state, all []conflict) {
 	add := func(r, other *ir.PolicyRule, k gatewayv1alpha1.RoutePolicyConflictType, precedes bool) {
 		c := gatewayv1alpha1.RoutePolicyConflict{Type: k, Rule: r.Name, TakesPrecedence: precedes, ConflictingPolicy: other.Policy.String(), ConflictingRule: other.Name}
-		if s := of[r.Policy]; s != nil && !slices.Contains(s.conflicts, c) {
+		if s := byPolicy[r.Policy]; s != nil && !slices.Contains(s.conflicts, c) {
 			s.conflicts = append(s.conflicts, c)
 		}
 	}
@@ -277,7 +277,7 @@ func addConflicts(of map[types.NamespacedName]*state, all []conflict) {
 		add(c.second, c.first, c.kind, false)
 		add(c.first, c.second, c.kind, true)
 	}
-	for _, s := range of {
+	for _, s := range byPolicy {
 		slices.SortFunc(s.conflicts, func(a, b gatewayv1alpha1.RoutePolicyConflict) int {
 			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ConflictingPolicy, b.ConflictingPolicy), cmp.Compare(a.ConflictingRule, b.ConflictingRule), cmp.Compare(a.Type, b.Type), cmp.Compare(strconv.FormatBool(a.TakesPrecedence), strconv.FormatBool(b.TakesPrecedence)))
 		})
@@ -287,20 +287,20 @@ func addConflicts(of map[types.NamespacedName]*state, all []conflict) {
 
 // status returns the status of the policy. Ancestors of other controllers stay, and conditions
 // keep the time of their last change.
-func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1alpha1.TailscaleRoutePolicyStatus {
+func (s *state) status(previous gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1alpha1.TailscaleRoutePolicyStatus {
 	out := gatewayv1alpha1.TailscaleRoutePolicyStatus{Rules: s.rules, PolicyConflicts: s.conflicts}
 	var others []gwapiv1.PolicyAncestorStatus
-	for _, o := range was.Ancestors {
+	for _, o := range previous.Ancestors {
 		if o.ControllerName != s.controller {
 			others = append(others, o)
 		}
 	}
 	included, suffix := s.fit(maxAncestors - len(others))
 	for _, a := range included {
-		now := gwapiv1.PolicyAncestorStatus{AncestorRef: a.ref, ControllerName: s.controller}
-		for _, o := range was.Ancestors {
+		current := gwapiv1.PolicyAncestorStatus{AncestorRef: a.ref, ControllerName: s.controller}
+		for _, o := range previous.Ancestors {
 			if o.ControllerName == s.controller && refString(o.AncestorRef) == refString(a.ref) {
-				now.Conditions = slices.Clone(o.Conditions)
+				current.Conditions = slices.Clone(o.Conditions)
 			}
 		}
 		condition := metav1.Condition{
@@ -310,9 +310,9 @@ func (s *state) status(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1
 		if a.reason != gwapiv1.PolicyReasonAccepted {
 			condition.Status = metav1.ConditionFalse
 		}
-		kmeta.SetStatusCondition(&now.Conditions, condition)
-		a.certificateRefs.setCondition(&now.Conditions, s.generation)
-		out.Ancestors = append(out.Ancestors, now)
+		kmeta.SetStatusCondition(&current.Conditions, condition)
+		a.certificateRefs.setCondition(&current.Conditions, s.generation)
+		out.Ancestors = append(out.Ancestors, current)
 	}
 	out.Ancestors = append(out.Ancestors, others...)
 	if len(included) == 0 && suffix != "" {

@@ -97,114 +97,114 @@ func TestStates(t *testing.T) {
 	everywhere := policy("a", "web", redirects("x", under("/1")))
 	everywhere.Targets[0].Listeners = []ir.PolicyTarget{{NamespacedName: nn("gw")}}
 	cases := map[string]struct {
-		reason string
-		in     []*ir.RoutePolicy
-		want   map[string]summary
+		reason   string
+		policies []*ir.RoutePolicy
+		want     map[string]summary
 	}{
 		"Fine": {
-			reason: "A policy with an active rule is accepted for its Gateway.",
-			in:     []*ir.RoutePolicy{policy("a", "web", denies("x", under("/1")), redirects("y", under("/2")))},
-			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true, "y": true}}},
+			reason:   "A policy with an active rule is accepted for its Gateway.",
+			policies: []*ir.RoutePolicy{policy("a", "web", denies("x", under("/1")), redirects("y", under("/2")))},
+			want:     map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true, "y": true}}},
 		},
 		"TargetNotFound": {
-			reason: "A missing target is an ancestor with TargetNotFound.",
-			in:     []*ir.RoutePolicy{missing},
-			want:   map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": false}}},
+			reason:   "A missing target is an ancestor with TargetNotFound.",
+			policies: []*ir.RoutePolicy{missing},
+			want:     map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": false}}},
 		},
 		"NoGateway": {
-			reason: "A route without a Gateway is an ancestor with TargetNotFound.",
-			in:     []*ir.RoutePolicy{alone},
-			want:   map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": true}}},
+			reason:   "A route without a Gateway is an ancestor with TargetNotFound.",
+			policies: []*ir.RoutePolicy{alone},
+			want:     map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": true}}},
 		},
 		"Invalid": {
-			reason: "A policy without a usable rule is invalid.",
-			in:     []*ir.RoutePolicy{policy("a", "web", &ir.PolicyRule{Name: "x", Problem: "broken"})},
-			want:   map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{gw: gwapiv1.PolicyReasonInvalid}, Active: map[string]bool{"x": false}}},
+			reason:   "A policy without a usable rule is invalid.",
+			policies: []*ir.RoutePolicy{policy("a", "web", &ir.PolicyRule{Name: "x", Problem: "broken"})},
+			want:     map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{gw: gwapiv1.PolicyReasonInvalid}, Active: map[string]bool{"x": false}}},
 		},
 		"PartlyInvalid": {
-			reason: "An invalid rule does not affect other rules.",
-			in:     []*ir.RoutePolicy{policy("a", "web", &ir.PolicyRule{Name: "x", Problem: "broken"}, denies("y"))},
-			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": false, "y": true}}},
+			reason:   "An invalid rule does not affect other rules.",
+			policies: []*ir.RoutePolicy{policy("a", "web", &ir.PolicyRule{Name: "x", Problem: "broken"}, denies("y"))},
+			want:     map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": false, "y": true}}},
 		},
 		"OverlappingRule": {
-			reason: "A rule with the action of another rule that covers it is an OverlappingRule.",
-			in:     []*ir.RoutePolicy{policy("a", "web", denies("x", under("/1"))), policy("b", "web", denies("y", path("Exact", "/1/2")))},
+			reason:   "A rule with the action of another rule that covers it is an OverlappingRule.",
+			policies: []*ir.RoutePolicy{policy("a", "web", denies("x", under("/1"))), policy("b", "web", denies("y", path("Exact", "/1/2")))},
 			want: map[string]summary{
 				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["a"]},
 				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["b"]},
 			},
 		},
 		"ConflictingAction": {
-			reason: "The rule with the higher priority takes precedence, and the conflict is reported.",
-			in:     []*ir.RoutePolicy{policy("a", "web", first(redirects("x", under("/")))), policy("b", "web", denies("y", path("RegularExpression", "/1.*")))},
+			reason:   "The rule with the higher priority takes precedence, and the conflict is reported.",
+			policies: []*ir.RoutePolicy{policy("a", "web", first(redirects("x", under("/")))), policy("b", "web", denies("y", path("RegularExpression", "/1.*")))},
 			want: map[string]summary{
 				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["a"]},
 				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
 			},
 		},
 		"PriorityConflict": {
-			reason: "Between rules of the same priority the older one takes precedence, and the conflict is reported.",
-			in:     []*ir.RoutePolicy{late, policy("b", "web", denies("y", under("/1/")))},
+			reason:   "Between rules of the same priority the older one takes precedence, and the conflict is reported.",
+			policies: []*ir.RoutePolicy{late, policy("b", "web", denies("y", under("/1/")))},
 			want: map[string]summary{
 				"a": {Accepted: conflicted, Active: map[string]bool{"x": false}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "x", ConflictingPolicy: "default/b", ConflictingRule: "y"}}},
 				"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "y", TakesPrecedence: true, ConflictingPolicy: "default/a", ConflictingRule: "x"}}},
 			},
 		},
 		"Nearer": {
-			reason: "A rule of a Gateway that a route's rule overrides is reported, and acts on other routes.",
-			in:     []*ir.RoutePolicy{policy("a", "web", redirects("x", under("/1"))), policy("b", "", denies("y", under("/1/2")))},
-			want:   nearer,
+			reason:   "A rule of a Gateway that a route's rule overrides is reported, and acts on other routes.",
+			policies: []*ir.RoutePolicy{policy("a", "web", redirects("x", under("/1"))), policy("b", "", denies("y", under("/1/2")))},
+			want:     nearer,
 		},
 		"NearerListener": {
-			reason: "A rule of a Gateway that a listener's rule overrides is reported.",
-			in:     []*ir.RoutePolicy{at("http", policy("a", "", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
-			want:   nearer,
+			reason:   "A rule of a Gateway that a listener's rule overrides is reported.",
+			policies: []*ir.RoutePolicy{at("http", policy("a", "", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
+			want:     nearer,
 		},
 		"NearerThanListener": {
-			reason: "A rule of a listener that a route's rule overrides is reported.",
-			in:     []*ir.RoutePolicy{at("", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
-			want:   nearer,
+			reason:   "A rule of a listener that a route's rule overrides is reported.",
+			policies: []*ir.RoutePolicy{at("", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
+			want:     nearer,
 		},
 		"AllListeners": {
-			reason: "A route without a sectionName is attached to all listeners of its Gateway.",
-			in:     []*ir.RoutePolicy{everywhere, at("https", policy("b", "", denies("y", under("/1/2"))))},
-			want:   nearer,
+			reason:   "A route without a sectionName is attached to all listeners of its Gateway.",
+			policies: []*ir.RoutePolicy{everywhere, at("https", policy("b", "", denies("y", under("/1/2"))))},
+			want:     nearer,
 		},
 		"OtherListener": {
-			reason: "Rules of a listener to which the route is not attached do not conflict with the route's.",
-			in:     []*ir.RoutePolicy{at("", policy("a", "web", redirects("x"))), at("https", policy("b", "", denies("y")))},
-			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
+			reason:   "Rules of a listener to which the route is not attached do not conflict with the route's.",
+			policies: []*ir.RoutePolicy{at("", policy("a", "web", redirects("x"))), at("https", policy("b", "", denies("y")))},
+			want:     map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 		"NearerRule": {
-			reason: "A rule of a route that a policy of one of its rules overrides is reported.",
-			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "web", denies("y", under("/1/2")))},
-			want:   nearer,
+			reason:   "A rule of a route that a policy of one of its rules overrides is reported.",
+			policies: []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "web", denies("y", under("/1/2")))},
+			want:     nearer,
 		},
 		"NearerRuleThanListener": {
-			reason: "A rule of a listener that a policy of a route's rule overrides is reported.",
-			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
-			want:   nearer,
+			reason:   "A rule of a listener that a policy of a route's rule overrides is reported.",
+			policies: []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
+			want:     nearer,
 		},
 		"NearerRuleThanGateway": {
-			reason: "A rule of a Gateway that a policy of a route's rule overrides is reported.",
-			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
-			want:   nearer,
+			reason:   "A rule of a Gateway that a policy of a route's rule overrides is reported.",
+			policies: []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
+			want:     nearer,
 		},
 		"ConflictingRule": {
-			reason: "Rules of two sections do not conflict.",
-			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x"))), at("second", policy("b", "web", denies("y")))},
-			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
+			reason:   "Rules of two sections do not conflict.",
+			policies: []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x"))), at("second", policy("b", "web", denies("y")))},
+			want:     map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 		"OtherRoute": {
-			reason: "Rules of two routes do not conflict.",
-			in:     []*ir.RoutePolicy{policy("a", "web", denies("x")), policy("b", "app", redirects("y"))},
-			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
+			reason:   "Rules of two routes do not conflict.",
+			policies: []*ir.RoutePolicy{policy("a", "web", denies("x")), policy("b", "app", redirects("y"))},
+			want:     map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]summary{}
-			for n, st := range states(ir.NewSnapshot(ir.Contents{Policies: tc.in})) {
+			for n, st := range states(ir.NewSnapshot(ir.Contents{Policies: tc.policies})) {
 				s := summary{Accepted: map[string]gwapiv1.PolicyConditionReason{}, Active: map[string]bool{}, Conflicts: st.conflicts}
 				for _, a := range st.ancestors {
 					s.Accepted[refString(a.ref)] = a.reason
@@ -280,7 +280,7 @@ func TestFailsOpen(t *testing.T) {
 }
 
 func TestCovers(t *testing.T) {
-	from := func(ps ...string) ir.PolicyMatch {
+	clients := func(ps ...string) ir.PolicyMatch {
 		m := ir.PolicyMatch{Clients: []netip.Prefix{}}
 		for _, p := range ps {
 			m.Clients = append(m.Clients, netip.MustParsePrefix(p))
@@ -303,10 +303,10 @@ func TestCovers(t *testing.T) {
 		"ExactPrefix":  {reason: "An exact path does not cover a prefix.", a: []ir.PolicyMatch{path("Exact", "/1")}, b: []ir.PolicyMatch{under("/1")}},
 		"MoreHeaders":  {reason: "Fewer headers cover more headers.", a: []ir.PolicyMatch{header(under("/"), "a=1")}, b: []ir.PolicyMatch{header(under("/"), "a=1", "b=2")}, want: true},
 		"OtherHeaders": {reason: "A match with a header does not cover one without.", a: []ir.PolicyMatch{header(under("/"), "a=1")}, b: []ir.PolicyMatch{under("/")}},
-		"Range":        {reason: "A range covers an address in it.", a: []ir.PolicyMatch{from("100.64.0.0/24")}, b: []ir.PolicyMatch{from("100.64.0.7/32")}, want: true},
-		"Wider":        {reason: "An address does not cover a range.", a: []ir.PolicyMatch{from("100.64.0.7/32")}, b: []ir.PolicyMatch{from("100.64.0.0/24")}},
-		"AnyoneElse":   {reason: "An address does not cover all clients.", a: []ir.PolicyMatch{from("100.64.0.7/32")}, b: []ir.PolicyMatch{under("/")}},
-		"NoClients":    {reason: "A match without clients is no conflict.", a: []ir.PolicyMatch{under("/")}, b: []ir.PolicyMatch{from()}},
+		"Range":        {reason: "A range covers an address in it.", a: []ir.PolicyMatch{clients("100.64.0.0/24")}, b: []ir.PolicyMatch{clients("100.64.0.7/32")}, want: true},
+		"Wider":        {reason: "An address does not cover a range.", a: []ir.PolicyMatch{clients("100.64.0.7/32")}, b: []ir.PolicyMatch{clients("100.64.0.0/24")}},
+		"AnyoneElse":   {reason: "An address does not cover all clients.", a: []ir.PolicyMatch{clients("100.64.0.7/32")}, b: []ir.PolicyMatch{under("/")}},
+		"NoClients":    {reason: "A match without clients is no conflict.", a: []ir.PolicyMatch{under("/")}, b: []ir.PolicyMatch{clients()}},
 		"EachOfSome":   {reason: "A rule covers another one only if it covers each match.", a: []ir.PolicyMatch{under("/1")}, b: []ir.PolicyMatch{under("/1/2"), under("/2")}},
 	}
 	for name, tc := range cases {
@@ -323,19 +323,19 @@ func TestCovers(t *testing.T) {
 func TestStatus(t *testing.T) {
 	st := states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{policy("a", "web", denies("x"))}}))[nn("a")]
 	at := metav1.NewTime(time.Unix(1, 0))
-	was := st.status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
-	was.Ancestors[0].Conditions[0].LastTransitionTime = at
-	was.Ancestors = append(was.Ancestors, gwapiv1.PolicyAncestorStatus{ControllerName: "other.example.com/controller"})
-	if diff := cmp.Diff(was, st.status(was)); diff != "" {
+	previous := st.status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
+	previous.Ancestors[0].Conditions[0].LastTransitionTime = at
+	previous.Ancestors = append(previous.Ancestors, gwapiv1.PolicyAncestorStatus{ControllerName: "other.example.com/controller"})
+	if diff := cmp.Diff(previous, st.status(previous)); diff != "" {
 		t.Errorf("status without a change: -want, +got:\n%s", diff)
 	}
 	st.ancestors[0].reason = gwapiv1.PolicyReasonInvalid
-	now := st.status(was)
-	if c := now.Ancestors[0].Conditions[0]; c.Status != metav1.ConditionFalse || c.LastTransitionTime.Equal(&at) {
+	updated := st.status(previous)
+	if c := updated.Ancestors[0].Conditions[0]; c.Status != metav1.ConditionFalse || c.LastTransitionTime.Equal(&at) {
 		t.Errorf("Accepted: want False with a new transition time, got %v", c)
 	}
-	if now.Ancestors[1].ControllerName != "other.example.com/controller" {
-		t.Errorf("want the ancestor of the other controller, got %v", now.Ancestors)
+	if updated.Ancestors[1].ControllerName != "other.example.com/controller" {
+		t.Errorf("want the ancestor of the other controller, got %v", updated.Ancestors)
 	}
 }
 
@@ -363,13 +363,13 @@ func TestFullStatus(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			was := gatewayv1alpha1.TailscaleRoutePolicyStatus{}
+			previous := gatewayv1alpha1.TailscaleRoutePolicyStatus{}
 			for i := range tc.others {
-				was.Ancestors = append(was.Ancestors, gwapiv1.PolicyAncestorStatus{
+				previous.Ancestors = append(previous.Ancestors, gwapiv1.PolicyAncestorStatus{
 					AncestorRef: gwapiv1.ParentReference{Name: gwapiv1.ObjectName(string(rune('a' + i)))}, ControllerName: "other.example.com/controller",
 				})
 			}
-			got := states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{crowded}}))[nn("a")].status(was)
+			got := states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{crowded}}))[nn("a")].status(previous)
 			n := len(got.Ancestors) - tc.others
 			var included []string
 			for _, a := range got.Ancestors[:n] {
@@ -378,7 +378,7 @@ func TestFullStatus(t *testing.T) {
 			if diff := cmp.Diff(tc.included, included); diff != "" {
 				t.Fatalf("\n%s\nstatus(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(was.Ancestors, got.Ancestors[n:], cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(previous.Ancestors, got.Ancestors[n:], cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("\n%s\nothers: -want, +got:\n%s", tc.reason, diff)
 			}
 			if n > 0 && got.Ancestors[0].Conditions[0].Message != tc.message {

@@ -33,7 +33,7 @@ func tlsAncestors(s *ir.Snapshot, serves func(gateway types.NamespacedName) bool
 		for _, p := range t.TLSPolicies {
 			for _, g := range gateways {
 				k := key{policy: p.Name, gateway: g}
-				if was, ok := found[k]; serves(g) && (!ok || compareUnapplied(p, was) < 0) {
+				if existing, ok := found[k]; serves(g) && (!ok || compareUnapplied(p, existing) < 0) {
 					found[k] = p
 				}
 			}
@@ -103,14 +103,14 @@ func (a tlsAncestor) ref() gwapiv1.ParentReference {
 }
 
 // conditions returns the conditions of the ancestor. Conditions that do not change keep their time.
-func (a tlsAncestor) conditions(was []metav1.Condition) []metav1.Condition {
+func (a tlsAncestor) conditions(previous []metav1.Condition) []metav1.Condition {
 	message := "The extension does not apply the policy: it " + a.Message
 	if a.Accepted != string(gwapiv1.PolicyReasonConflicted) {
 		message = "Requests to the policy's TailscaleServices and TailscaleEndpoints get a 503 response: it " + a.Message
 	}
 	var out []metav1.Condition
 	set := func(kind gwapiv1.PolicyConditionType, reason string) {
-		if c := kmeta.FindStatusCondition(was, string(kind)); c != nil {
+		if c := kmeta.FindStatusCondition(previous, string(kind)); c != nil {
 			out = append(out, *c)
 		}
 		kmeta.SetStatusCondition(&out, metav1.Condition{
@@ -127,16 +127,16 @@ func (a tlsAncestor) conditions(was []metav1.Condition) []metav1.Condition {
 // withTLSAncestors returns the ancestors of a status with those of a controller replaced. Those of other
 // controllers stay, and leave room for at most the others of the 16 that the API permits. None moves:
 // another controller may add its own at the end, too.
-func withTLSAncestors(was []gwapiv1.PolicyAncestorStatus, controller gwapiv1.GatewayController, ours []tlsAncestor) []gwapiv1.PolicyAncestorStatus {
+func withTLSAncestors(previous []gwapiv1.PolicyAncestorStatus, controller gwapiv1.GatewayController, ours []tlsAncestor) []gwapiv1.PolicyAncestorStatus {
 	others := 0
-	for _, a := range was {
+	for _, a := range previous {
 		if a.ControllerName != controller {
 			others++
 		}
 	}
 	missing := slices.Clone(ours[:min(len(ours), max(0, maxAncestors-others))])
 	var out []gwapiv1.PolicyAncestorStatus
-	for _, a := range was {
+	for _, a := range previous {
 		if a.ControllerName == controller {
 			i := slices.IndexFunc(missing, func(m tlsAncestor) bool { return refString(m.ref()) == refString(a.AncestorRef) })
 			if i < 0 {

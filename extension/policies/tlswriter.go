@@ -72,7 +72,7 @@ type writtenTLS struct {
 // parse.Strip leaves them.
 func NewTLSWriter(s *index.Store, cache informers, kube client.Client, o Options) *TLSWriter {
 	return &TLSWriter{
-		store: s, informers: cache, kube: kube, log: o.Log, controller: controllerOf(o.Only),
+		store: s, informers: cache, kube: kube, log: o.Log, controller: controllerOf(o.Gateway),
 		serves: s.Serves, written: map[types.NamespacedName]writtenTLS{},
 	}
 }
@@ -134,7 +134,7 @@ func (w *TLSWriter) watch(ctx context.Context, wake chan<- struct{}) func() {
 
 // write writes all changes, and returns the delay until the next attempt. Zero means that no further
 // attempt is necessary.
-func (w *TLSWriter) write(ctx context.Context, s *ir.Snapshot, now time.Time) time.Duration {
+func (w *TLSWriter) write(ctx context.Context, s *ir.Snapshot, at time.Time) time.Duration {
 	desired := tlsAncestors(s, w.serves)
 	all := &gwapiv1.BackendTLSPolicyList{}
 	if err := w.informers.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
@@ -145,7 +145,7 @@ func (w *TLSWriter) write(ctx context.Context, s *ir.Snapshot, now time.Time) ti
 		return 0
 	}
 	wait := time.Duration(0)
-	again := func(d time.Duration) {
+	retryAfter := func(d time.Duration) {
 		if wait == 0 || d < wait {
 			wait = d
 		}
@@ -158,17 +158,17 @@ func (w *TLSWriter) write(ctx context.Context, s *ir.Snapshot, now time.Time) ti
 		if equality.Semantic.DeepEqual(withTLSAncestors(p.Status.Ancestors, w.controller, desired[n]), p.Status.Ancestors) {
 			continue
 		}
-		d, err := w.writeStatus(ctx, n, desired[n], now)
+		d, err := w.writeStatus(ctx, n, desired[n], at)
 		switch {
 		case ctx.Err() != nil:
 			return 0
 		case kerrors.IsConflict(err):
-			again(debounce)
+			retryAfter(debounce)
 		case err != nil:
 			w.log.Info("Cannot write the status of a BackendTLSPolicy; retrying", "policy", n, "error", err)
-			again(retry)
+			retryAfter(retry)
 		case d > 0:
-			again(d)
+			retryAfter(d)
 		}
 	}
 	for n := range w.written {
@@ -181,11 +181,11 @@ func (w *TLSWriter) write(ctx context.Context, s *ir.Snapshot, now time.Time) ti
 
 // writeStatus writes the ancestors of a policy, unless the same were written a short time ago. It
 // returns the time until then.
-func (w *TLSWriter) writeStatus(ctx context.Context, n types.NamespacedName, ours []tlsAncestor, now time.Time) (time.Duration, error) {
+func (w *TLSWriter) writeStatus(ctx context.Context, n types.NamespacedName, ours []tlsAncestor, at time.Time) (time.Duration, error) {
 	content := fmt.Sprint(ours)
 	last, repeated := w.written[n]
 	repeated = repeated && last.ancestors == content
-	if d := last.at.Add(last.backoff).Sub(now); repeated && d > 0 {
+	if d := last.at.Add(last.backoff).Sub(at); repeated && d > 0 {
 		return d, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -213,9 +213,9 @@ func (w *TLSWriter) writeStatus(ctx context.Context, n types.NamespacedName, our
 		return 0, errors.Wrap(err, "cannot patch status")
 	}
 	backoff := minBackoff
-	if repeated && now.Sub(last.at) < 2*maxBackoff {
+	if repeated && at.Sub(last.at) < 2*maxBackoff {
 		backoff = min(2*last.backoff, maxBackoff)
 	}
-	w.written[n] = writtenTLS{ancestors: content, at: now, backoff: backoff}
+	w.written[n] = writtenTLS{ancestors: content, at: at, backoff: backoff}
 	return 0, nil
 }

@@ -102,7 +102,7 @@ func TestTLSWriterOfAPIServer(t *testing.T) {
 			}
 		}
 	})
-	until := func(reason string, want ...gwapiv1.GatewayController) {
+	waitFor := func(reason string, want ...gwapiv1.GatewayController) {
 		t.Helper()
 		var got []gwapiv1.GatewayController
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, waitLimit, true, func(ctx context.Context) (bool, error) {
@@ -119,7 +119,7 @@ func TestTLSWriterOfAPIServer(t *testing.T) {
 			t.Fatalf("%s: %v\ncontrollers: -want, +got:\n%s", reason, err, cmp.Diff(want, got))
 		}
 	}
-	until("The ancestor is written.", ControllerName)
+	waitFor("The ancestor is written.", ControllerName)
 	c := p.Status.Ancestors[0].Conditions
 	if len(c) != 2 || c[0].Reason != string(gwapiv1.BackendTLSPolicyReasonNoValidCACertificate) || c[1].Reason != string(gwapiv1.BackendTLSPolicyReasonInvalidKind) {
 		t.Errorf("conditions: got %v", c)
@@ -131,7 +131,7 @@ func TestTLSWriterOfAPIServer(t *testing.T) {
 		if err := kube.Status().Update(ctx, p); err != nil {
 			t.Fatal(err)
 		}
-		until("The ancestor comes back.", envoyGateway, ControllerName)
+		waitFor("The ancestor comes back.", envoyGateway, ControllerName)
 	}
 
 	p.Spec.Validation.CACertificateRefs, p.Spec.Validation.WellKnownCACertificates = nil, ptr.To(gwapiv1.WellKnownCACertificatesSystem)
@@ -141,5 +141,5 @@ func TestTLSWriterOfAPIServer(t *testing.T) {
 	if err := store.Apply(index.Change{Object: p.DeepCopy()}); err != nil {
 		t.Fatal(err)
 	}
-	until("The ancestor is removed.", envoyGateway)
+	waitFor("The ancestor is removed.", envoyGateway)
 }

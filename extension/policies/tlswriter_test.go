@@ -61,14 +61,14 @@ type tlsFixture struct {
 	patches int
 }
 
-func newTLSFixture(t *testing.T, only *types.NamespacedName, was ...gwapiv1.PolicyAncestorStatus) *tlsFixture {
+func newTLSFixture(t *testing.T, gateway *types.NamespacedName, previous ...gwapiv1.PolicyAncestorStatus) *tlsFixture {
 	t.Helper()
 	s, err := parse.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &tlsFixture{t: t}
-	p := &gwapiv1.BackendTLSPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "a"}, Status: gwapiv1.PolicyStatus{Ancestors: was}}
+	p := &gwapiv1.BackendTLSPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "a"}, Status: gwapiv1.PolicyStatus{Ancestors: previous}}
 	f.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(p).WithStatusSubresource(p).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			f.patches++
@@ -76,10 +76,10 @@ func newTLSFixture(t *testing.T, only *types.NamespacedName, was ...gwapiv1.Poli
 		},
 	}).Build()
 	store := index.NewStore()
-	if only != nil {
-		store.Serve(func(n types.NamespacedName) bool { return n == *only })
+	if gateway != nil {
+		store.Serve(func(n types.NamespacedName) bool { return n == *gateway })
 	}
-	f.TLSWriter = NewTLSWriter(store, strippedReader{Client: f.kube}, f.kube, Options{Only: only, Log: logging.NewNopLogger()})
+	f.TLSWriter = NewTLSWriter(store, strippedReader{Client: f.kube}, f.kube, Options{Gateway: gateway, Log: logging.NewNopLogger()})
 	return f
 }
 
@@ -114,9 +114,9 @@ func (f *tlsFixture) replace(as ...gwapiv1.PolicyAncestorStatus) {
 	}
 }
 
-func ancestorBy(by gwapiv1.GatewayController, gateway string) gwapiv1.PolicyAncestorStatus {
+func ancestorBy(controller gwapiv1.GatewayController, gateway string) gwapiv1.PolicyAncestorStatus {
 	return gwapiv1.PolicyAncestorStatus{
-		AncestorRef: targetRef(ir.PolicyTarget{NamespacedName: nn(gateway)}), ControllerName: by,
+		AncestorRef: targetRef(ir.PolicyTarget{NamespacedName: nn(gateway)}), ControllerName: controller,
 		Conditions: []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted", LastTransitionTime: metav1.Unix(1, 0)}},
 	}
 }
@@ -149,14 +149,14 @@ func TestTLSWriter(t *testing.T) {
 	team := nn("team")
 	cases := map[string]struct {
 		reason   string
-		only     *types.NamespacedName
-		was      []gwapiv1.PolicyAncestorStatus
+		gateway  *types.NamespacedName
+		previous []gwapiv1.PolicyAncestorStatus
 		snapshot *ir.Snapshot
 		want     []string
 		patches  int
 	}{
 		"Unapplied": {
-			reason: "The ancestor says why, beside the one of Envoy Gateway, which accepts the policy.", was: []gwapiv1.PolicyAncestorStatus{ancestorBy(envoyGateway, "gw")},
+			reason: "The ancestor says why, beside the one of Envoy Gateway, which accepts the policy.", previous: []gwapiv1.PolicyAncestorStatus{ancestorBy(envoyGateway, "gw")},
 			snapshot: unappliedAt([]string{"gw"}, secret), want: []string{accepted, string(ControllerName) + " gw" + refused}, patches: 1,
 		},
 		"Gateways": {
@@ -172,32 +172,32 @@ func TestTLSWriter(t *testing.T) {
 			want: []string{string(ControllerName) + " gw" + refused}, patches: 1,
 		},
 		"Applied": {
-			reason: "A policy that is applied is not written.", was: []gwapiv1.PolicyAncestorStatus{ancestorBy(envoyGateway, "gw")},
+			reason: "A policy that is applied is not written.", previous: []gwapiv1.PolicyAncestorStatus{ancestorBy(envoyGateway, "gw")},
 			snapshot: unappliedAt([]string{"gw"}), want: []string{accepted},
 		},
 		"Corrected": {
-			reason: "The ancestor is removed when the policy is applied, and those of others stay.", was: []gwapiv1.PolicyAncestorStatus{ancestorBy(ControllerName, "gw"), ancestorBy(envoyGateway, "gw")},
+			reason: "The ancestor is removed when the policy is applied, and those of others stay.", previous: []gwapiv1.PolicyAncestorStatus{ancestorBy(ControllerName, "gw"), ancestorBy(envoyGateway, "gw")},
 			snapshot: unappliedAt([]string{"gw"}, other), want: []string{accepted}, patches: 1,
 		},
 		"Unused": {
 			reason: "A policy of a target that no route names has no ancestor.", snapshot: ir.NewSnapshot(ir.Contents{}),
 		},
 		"Full": {
-			reason: "The ancestors of others leave room for one, and are not removed.", was: many, snapshot: unappliedAt([]string{"gw", "b"}, secret),
+			reason: "The ancestors of others leave room for one, and are not removed.", previous: many, snapshot: unappliedAt([]string{"gw", "b"}, secret),
 			want: append(slices.Clone(manyAccepted), string(ControllerName)+" b"+refused), patches: 1,
 		},
 		"NoRoom": {
-			reason: "Without room nothing is written.", was: append(slices.Clone(many), ancestorBy(envoyGateway, "gw")), snapshot: unappliedAt([]string{"gw"}, secret),
+			reason: "Without room nothing is written.", previous: append(slices.Clone(many), ancestorBy(envoyGateway, "gw")), snapshot: unappliedAt([]string{"gw"}, secret),
 			want: append(slices.Clone(manyAccepted), accepted),
 		},
 		"Dedicated": {
-			reason: "A dedicated extension reports its Gateway only, and leaves those of the installed extension.", only: &team, was: []gwapiv1.PolicyAncestorStatus{ancestorBy(ControllerName, "gw")},
+			reason: "A dedicated extension reports its Gateway only, and leaves those of the installed extension.", gateway: &team, previous: []gwapiv1.PolicyAncestorStatus{ancestorBy(ControllerName, "gw")},
 			snapshot: unappliedAt([]string{"gw", "team"}, secret), want: []string{string(ControllerName) + " gw Accepted=True/Accepted@0", string(ControllerName) + "-team team" + refused}, patches: 1,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := newTLSFixture(t, tc.only, tc.was...)
+			f := newTLSFixture(t, tc.gateway, tc.previous...)
 			// The second finds nothing to write.
 			for range 2 {
 				if wait := f.write(t.Context(), tc.snapshot, time.Now()); wait != 0 {
@@ -219,14 +219,14 @@ func TestTLSWriter(t *testing.T) {
 func TestTLSWriterBackoff(t *testing.T) {
 	f := newTLSFixture(t, nil)
 	s := unappliedAt([]string{"gw"}, ir.UnappliedTLSPolicy{Name: nn("web"), Accepted: "Invalid", Message: "x"})
-	now := time.Unix(1000, 0)
+	at := time.Unix(1000, 0)
 	var waits []time.Duration
 	for range 12 {
 		f.replace(ancestorBy(envoyGateway, "gw"))
-		wait := f.write(t.Context(), s, now)
+		wait := f.write(t.Context(), s, at)
 		waits = append(waits, wait)
-		now = now.Add(wait)
-		if f.write(t.Context(), s, now); len(f.ancestors()) != 2 {
+		at = at.Add(wait)
+		if f.write(t.Context(), s, at); len(f.ancestors()) != 2 {
 			t.Fatalf("the ancestor was not restored after %s: %v", wait, f.ancestors())
 		}
 	}
@@ -236,12 +236,12 @@ func TestTLSWriterBackoff(t *testing.T) {
 		t.Errorf("delays of writes: -want, +got:\n%s", diff)
 	}
 	f.replace()
-	if wait := f.write(t.Context(), s, now.Add(2*maxBackoff)); wait != 0 || len(f.ancestors()) != 1 {
+	if wait := f.write(t.Context(), s, at.Add(2*maxBackoff)); wait != 0 || len(f.ancestors()) != 1 {
 		t.Errorf("after a long time, an ancestor should be restored at once: got a retry after %s", wait)
 	}
 	f.replace()
 	other := unappliedAt([]string{"gw"}, ir.UnappliedTLSPolicy{Name: nn("web"), Accepted: "Invalid", Message: "y"})
-	if wait := f.write(t.Context(), other, now.Add(2*maxBackoff)); wait != 0 || len(f.ancestors()) != 1 {
+	if wait := f.write(t.Context(), other, at.Add(2*maxBackoff)); wait != 0 || len(f.ancestors()) != 1 {
 		t.Errorf("another reason should be written at once: got a retry after %s", wait)
 	}
 }

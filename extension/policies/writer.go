@@ -47,16 +47,16 @@ type Writer struct {
 	// discover reports whether the Writer writes Discoveries.
 	discover bool
 
-	only *types.NamespacedName
+	gateway *types.NamespacedName
 }
 
 // Options of a Writer.
 type Options struct {
-	// Only is the Gateway of a dedicated extension. Nil means the installed extension. A policy
+	// Gateway is the Gateway of a dedicated extension. Nil means the installed extension. A policy
 	// may be attached to several Gateways, so the installed extension writes the status of all
 	// policies. A dedicated extension writes the status of policies that are attached to its
 	// Gateway if no other extension does.
-	Only *types.NamespacedName
+	Gateway *types.NamespacedName
 
 	// Discover enables the Discoveries of the devices in policies.
 	Discover bool
@@ -67,19 +67,19 @@ type Options struct {
 // NewWriter returns a Writer, which writes nothing until Run. The reader gets policies from a
 // cache.
 func NewWriter(s *index.Store, objects client.Reader, kube client.Client, o Options) *Writer {
-	return &Writer{store: s, objects: objects, kube: kube, only: o.Only, discover: o.Discover, log: o.Log}
+	return &Writer{store: s, objects: objects, kube: kube, gateway: o.Gateway, discover: o.Discover, log: o.Log}
 }
 
 // controllerOf returns the controller name of the extension of a Gateway, or of the installed one, in an
 // ancestor's status. The name of the installed extension sorts first.
-func controllerOf(only *types.NamespacedName) gwapiv1.GatewayController {
-	if only == nil {
+func controllerOf(gateway *types.NamespacedName) gwapiv1.GatewayController {
+	if gateway == nil {
 		return ControllerName
 	}
-	return ControllerName + "-" + gwapiv1.GatewayController(names.Child(only.Name))
+	return ControllerName + "-" + gwapiv1.GatewayController(names.Child(gateway.Name))
 }
 
-func (w *Writer) controller() gwapiv1.GatewayController { return controllerOf(w.only) }
+func (w *Writer) controller() gwapiv1.GatewayController { return controllerOf(w.gateway) }
 
 // isOurs reports whether one of our extensions wrote the status of an ancestor.
 func isOurs(a gwapiv1.PolicyAncestorStatus) bool { return parse.IsExtension(a.ControllerName) }
@@ -87,21 +87,21 @@ func isOurs(a gwapiv1.PolicyAncestorStatus) bool { return parse.IsExtension(a.Co
 // isResponsible reports whether this extension writes the status of a policy: the policy is
 // attached to its Gateway, and no extension whose name sorts first has written it. So all
 // extensions agree on one, independent of their order.
-func (w *Writer) isResponsible(p *ir.RoutePolicy, was gatewayv1alpha1.TailscaleRoutePolicyStatus) bool {
-	if w.only == nil {
+func (w *Writer) isResponsible(p *ir.RoutePolicy, previous gatewayv1alpha1.TailscaleRoutePolicyStatus) bool {
+	if w.gateway == nil {
 		return true
 	}
-	return slices.Contains(p.Served, *w.only) && !slices.ContainsFunc(was.Ancestors, func(a gwapiv1.PolicyAncestorStatus) bool {
+	return slices.Contains(p.Served, *w.gateway) && !slices.ContainsFunc(previous.Ancestors, func(a gwapiv1.PolicyAncestorStatus) bool {
 		return isOurs(a) && a.ControllerName < w.controller()
 	})
 }
 
 // withdraw removes the ancestors of this extension from a status. It also removes the rules and
 // conflicts, unless another one of our extensions has written them.
-func (w *Writer) withdraw(was gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1alpha1.TailscaleRoutePolicyStatus {
-	out := was
-	out.Ancestors = slices.DeleteFunc(slices.Clone(was.Ancestors), func(a gwapiv1.PolicyAncestorStatus) bool { return a.ControllerName == w.controller() })
-	if len(out.Ancestors) < len(was.Ancestors) && !slices.ContainsFunc(out.Ancestors, isOurs) {
+func (w *Writer) withdraw(previous gatewayv1alpha1.TailscaleRoutePolicyStatus) gatewayv1alpha1.TailscaleRoutePolicyStatus {
+	out := previous
+	out.Ancestors = slices.DeleteFunc(slices.Clone(previous.Ancestors), func(a gwapiv1.PolicyAncestorStatus) bool { return a.ControllerName == w.controller() })
+	if len(out.Ancestors) < len(previous.Ancestors) && !slices.ContainsFunc(out.Ancestors, isOurs) {
 		out.Rules, out.PolicyConflicts = nil, nil
 	}
 	return out
@@ -153,8 +153,8 @@ func (w *Writer) write(ctx context.Context, s *ir.Snapshot) time.Duration {
 			st.reportWithoutDiscovery()
 		}
 		st.controller = w.controller()
-		if w.only != nil {
-			st.restrictTo(*w.only)
+		if w.gateway != nil {
+			st.restrictTo(*w.gateway)
 		}
 		err := w.writeStatus(ctx, p, st)
 		switch {

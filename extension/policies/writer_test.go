@@ -67,32 +67,32 @@ func TestDiscover(t *testing.T) {
 // TestOnly checks which policies a dedicated extension writes.
 func TestOnly(t *testing.T) {
 	team, other := types.NamespacedName{Namespace: "default", Name: "team"}, types.NamespacedName{Namespace: "default", Name: "other"}
-	ancestorOf := func(by gwapiv1.GatewayController) gwapiv1.PolicyAncestorStatus {
-		return gwapiv1.PolicyAncestorStatus{AncestorRef: targetRef(ir.PolicyTarget{NamespacedName: team}), ControllerName: by}
+	ancestorOf := func(controller gwapiv1.GatewayController) gwapiv1.PolicyAncestorStatus {
+		return gwapiv1.PolicyAncestorStatus{AncestorRef: targetRef(ir.PolicyTarget{NamespacedName: team}), ControllerName: controller}
 	}
 	const own = ControllerName + "-team"
 	cases := map[string]struct {
-		reason string
-		served []types.NamespacedName
-		was    gatewayv1alpha1.TailscaleRoutePolicyStatus
+		reason   string
+		served   []types.NamespacedName
+		previous gatewayv1alpha1.TailscaleRoutePolicyStatus
 
-		// by are the controllers of the ancestors afterwards, and rules is the number of rules.
-		by    []gwapiv1.GatewayController
-		rules int
+		// controllers are those of the ancestors afterwards, and rules is the number of rules.
+		controllers []gwapiv1.GatewayController
+		rules       int
 	}{
-		"Alone":     {reason: "It writes a policy that no other extension writes.", served: []types.NamespacedName{team}, by: []gwapiv1.GatewayController{own}, rules: 1},
+		"Alone":     {reason: "It writes a policy that no other extension writes.", served: []types.NamespacedName{team}, controllers: []gwapiv1.GatewayController{own}, rules: 1},
 		"Elsewhere": {reason: "It does not write a policy that is not attached to its Gateway.", served: nil},
 		"Installed": {
 			reason: "It removes its ancestors if the installed extension writes the policy, and keeps the rules of that extension.", served: []types.NamespacedName{team},
-			was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(ControllerName), ancestorOf(own)}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "y"}, {Name: "z"}}},
-			by:  []gwapiv1.GatewayController{ControllerName}, rules: 2,
+			previous:    gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(ControllerName), ancestorOf(own)}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "y"}, {Name: "z"}}},
+			controllers: []gwapiv1.GatewayController{ControllerName}, rules: 2,
 		},
-		"First":  {reason: "Of two dedicated extensions the first by name writes the policy.", served: []types.NamespacedName{team}, was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(ControllerName + "-a")}}, by: []gwapiv1.GatewayController{ControllerName + "-a"}},
-		"Second": {reason: "The ancestors of the second extension do not prevent it.", served: []types.NamespacedName{team}, was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(ControllerName + "-z")}}, by: []gwapiv1.GatewayController{own, ControllerName + "-z"}, rules: 1},
+		"First":  {reason: "Of two dedicated extensions the first by name writes the policy.", served: []types.NamespacedName{team}, previous: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(ControllerName + "-a")}}, controllers: []gwapiv1.GatewayController{ControllerName + "-a"}},
+		"Second": {reason: "The ancestors of the second extension do not prevent it.", served: []types.NamespacedName{team}, previous: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(ControllerName + "-z")}}, controllers: []gwapiv1.GatewayController{own, ControllerName + "-z"}, rules: 1},
 		"Moved": {
 			reason: "It removes its ancestors of a policy that is no longer attached to its Gateway.", served: nil,
-			was: gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(own), ancestorOf("other.example.com/x")}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "x"}}},
-			by:  []gwapiv1.GatewayController{"other.example.com/x"},
+			previous:    gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestorOf(own), ancestorOf("other.example.com/x")}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "x"}}},
+			controllers: []gwapiv1.GatewayController{"other.example.com/x"},
 		},
 	}
 	for name, tc := range cases {
@@ -101,24 +101,24 @@ func TestOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			object := &gatewayv1alpha1.TailscaleRoutePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "a"}, Status: tc.was}
+			object := &gatewayv1alpha1.TailscaleRoutePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "a"}, Status: tc.previous}
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(object).WithStatusSubresource(object).Build()
 			p := policy("a", "web", denies("x"))
 			p.Served = tc.served
 			p.Targets[0].Gateways = []types.NamespacedName{other, team}
-			w := NewWriter(nil, kube, kube, Options{Only: &team, Log: logging.NewNopLogger()})
+			w := NewWriter(nil, kube, kube, Options{Gateway: &team, Log: logging.NewNopLogger()})
 			w.write(t.Context(), ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{p}}))
 			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				t.Fatal(err)
 			}
-			var by []gwapiv1.GatewayController
+			var controllers []gwapiv1.GatewayController
 			for _, a := range object.Status.Ancestors {
-				by = append(by, a.ControllerName)
+				controllers = append(controllers, a.ControllerName)
 				if a.AncestorRef.Name == "other" {
 					t.Error("the status has a Gateway of another extension")
 				}
 			}
-			if diff := cmp.Diff(tc.by, by); diff != "" {
+			if diff := cmp.Diff(tc.controllers, controllers); diff != "" {
 				t.Errorf("\n%s\ncontrollers: -want, +got:\n%s", tc.reason, diff)
 			}
 			if n := len(object.Status.Rules); n != tc.rules {

@@ -37,8 +37,8 @@ type entry struct {
 	// observed is the current object. Nil means that it does not exist.
 	observed *Observed
 
-	// since is the time at which the object entered its current state.
-	since time.Time
+	// lastChange is the time at which the object entered its current state.
+	lastChange time.Time
 
 	// resyncs counts the requests to write the object although it is up to date.
 	resyncs int
@@ -72,9 +72,9 @@ func (e *entry) setDesired(desired string) {
 }
 
 // observe records the current object.
-func (e *entry) observe(s *Observed, now time.Time) {
+func (e *entry) observe(s *Observed, at time.Time) {
 	if e.state() != s.state() {
-		e.since = now
+		e.lastChange = at
 	}
 	e.observed = s
 	e.fresh = e.fresh && e.state() != e.desired
@@ -91,7 +91,7 @@ func (e *entry) due() (time.Time, bool) {
 		return time.Time{}, false
 	case state == e.desired:
 	case !e.outdated(state):
-		at = later(at, e.since.Add(max(e.backoff, unknownStateDelay)))
+		at = later(at, e.lastChange.Add(max(e.backoff, unknownStateDelay)))
 	case !e.fresh:
 		at = later(at, e.lastWrite.Add(e.backoff))
 	}
@@ -120,8 +120,8 @@ func (e *entry) outdated(state string) bool {
 
 // increaseBackoff doubles the backoff, because the same state is written again. After a long
 // time without writes the backoff starts from the beginning.
-func (e *entry) increaseBackoff(now time.Time) {
-	if now.Sub(e.lastWrite) > 2*max(e.backoff, unknownStateDelay) {
+func (e *entry) increaseBackoff(at time.Time) {
+	if at.Sub(e.lastWrite) > 2*max(e.backoff, unknownStateDelay) {
 		e.backoff = 0
 	}
 	e.backoff = max(debounce, min(2*e.backoff, maxBackoff))

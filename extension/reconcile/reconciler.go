@@ -211,8 +211,8 @@ type job struct {
 
 // Flush writes the objects that are due, and returns the time of the next write. It returns
 // false if there is none.
-func (r *Reconciler) Flush(ctx context.Context, now time.Time) (time.Time, bool) {
-	for _, j := range r.jobs(now) {
+func (r *Reconciler) Flush(ctx context.Context, instant time.Time) (time.Time, bool) {
+	for _, j := range r.jobs(instant) {
 		if ctx.Err() != nil {
 			return time.Time{}, false
 		}
@@ -231,7 +231,7 @@ func (r *Reconciler) Flush(ctx context.Context, now time.Time) (time.Time, bool)
 }
 
 // jobs returns the writes that are due, sorted by name.
-func (r *Reconciler) jobs(now time.Time) []job {
+func (r *Reconciler) jobs(instant time.Time) []job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []job
@@ -241,7 +241,7 @@ func (r *Reconciler) jobs(now time.Time) []job {
 			continue
 		}
 		e.foreign = e.desired == "" && r.excluded != nil && r.excluded(n, e.state())
-		if at, ok := e.due(); ok && !at.After(now) {
+		if at, ok := e.due(); ok && !at.After(instant) {
 			out = append(out, job{name: n, desired: e.desired, observed: e.observed, resyncs: e.resyncs, fresh: e.fresh})
 		}
 	}
@@ -263,29 +263,29 @@ func (r *Reconciler) finish(j job, observed *Observed, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entry(j.name)
-	now := time.Now()
+	at := time.Now()
 	switch {
 	case apierrors.IsConflict(err):
 		// Another replica wrote first. The watch will deliver its version.
-		e.lastWrite = now
+		e.lastWrite = at
 		return
 	case err != nil:
 		if text := errors.Cause(err).Error(); text != e.failure {
 			e.failure = text
 			r.log.Info("Cannot write an object; retrying", "name", j.name, "error", err)
 		}
-		e.increaseBackoff(now)
-		e.lastWrite = now
+		e.increaseBackoff(at)
+		e.lastWrite = at
 		return
 	}
 	if !j.fresh && j.observed.state() != j.desired {
-		e.increaseBackoff(now)
+		e.increaseBackoff(at)
 	}
-	e.lastWrite, e.failure = now, ""
+	e.lastWrite, e.failure = at, ""
 	e.resyncs -= j.resyncs
 	e.fresh = e.fresh && e.desired != j.desired
 	if e.observed == j.observed {
-		e.observe(observed, now)
+		e.observe(observed, at)
 	}
 	// Otherwise the watch delivered another version during the write. That version may be newer
 	// than the one that was written, and with an older version all later writes would conflict.

@@ -75,10 +75,10 @@ func (c *cluster) set(state string) {
 	c.version++
 	c.writes = append(c.writes, state)
 	c.object = NewObserved(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(c.version)}}, state)
-	now := c.object
+	current := c.object
 	for _, r := range c.watchers {
 		// Watches deliver changes with a delay.
-		time.AfterFunc(20*time.Millisecond, func() { r.Observe(gw, now) })
+		time.AfterFunc(20*time.Millisecond, func() { r.Observe(gw, current) })
 	}
 }
 
@@ -112,12 +112,12 @@ func after(d time.Duration) {
 func TestReconciler(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		do     func(c *cluster, replica func() *Reconciler)
+		action func(c *cluster, replica func() *Reconciler)
 		want   []string
 	}{
 		"AtOnce": {
 			reason: "The first change is written at once.",
-			do: func(_ *cluster, replica func() *Reconciler) {
+			action: func(_ *cluster, replica func() *Reconciler) {
 				want(replica(), "1")
 				after(time.Millisecond)
 			},
@@ -125,7 +125,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"Debounced": {
 			reason: "Of many changes in a row, the last is written after the debounce interval.",
-			do: func(_ *cluster, replica func() *Reconciler) {
+			action: func(_ *cluster, replica func() *Reconciler) {
 				r := replica()
 				for i := range 10 {
 					want(r, strconv.Itoa(i))
@@ -137,7 +137,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"AtRest": {
 			reason: "Without changes, no replica writes.",
-			do: func(_ *cluster, replica func() *Reconciler) {
+			action: func(_ *cluster, replica func() *Reconciler) {
 				a, b := replica(), replica()
 				want(a, "1")
 				want(b, "1")
@@ -150,7 +150,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"Lagging": {
 			reason: "A lagging replica waits for the state that it desires next.",
-			do: func(_ *cluster, replica func() *Reconciler) {
+			action: func(_ *cluster, replica func() *Reconciler) {
 				a, b := replica(), replica()
 				want(a, "1")
 				want(b, "1")
@@ -164,7 +164,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"LaggingBehindTwo": {
 			reason: "A lagging replica does not write a state in between, either.",
-			do: func(_ *cluster, replica func() *Reconciler) {
+			action: func(_ *cluster, replica func() *Reconciler) {
 				a, b := replica(), replica()
 				want(a, "1")
 				want(b, "1")
@@ -181,7 +181,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"Stuck": {
 			reason: "A replica whose informers have stopped is overruled, and writes less and less often.",
-			do: func(c *cluster, replica func() *Reconciler) {
+			action: func(c *cluster, replica func() *Reconciler) {
 				a, b := replica(), replica()
 				want(a, "1")
 				want(b, "1")
@@ -200,7 +200,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"WriterIsGone": {
 			reason: "A state that no replica desires is replaced, even if another process wrote it.",
-			do: func(c *cluster, replica func() *Reconciler) {
+			action: func(c *cluster, replica func() *Reconciler) {
 				c.set("foreign")
 				r := replica()
 				want(r, "1")
@@ -212,7 +212,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"LeftOver": {
 			reason: "An object that is not desired is deleted after the delay.",
-			do: func(c *cluster, replica func() *Reconciler) {
+			action: func(c *cluster, replica func() *Reconciler) {
 				c.set("foreign")
 				want(replica(), "")
 				after(3 * time.Second)
@@ -221,7 +221,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"Last": {
 			reason: "An object that is no longer desired is deleted at once.",
-			do: func(_ *cluster, replica func() *Reconciler) {
+			action: func(_ *cluster, replica func() *Reconciler) {
 				r := replica()
 				want(r, "1")
 				after(time.Second)
@@ -232,7 +232,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"LaggingBehindTheLast": {
 			reason: "A lagging replica does not restore a deleted object.",
-			do: func(_ *cluster, replica func() *Reconciler) {
+			action: func(_ *cluster, replica func() *Reconciler) {
 				a, b := replica(), replica()
 				want(a, "1")
 				want(b, "1")
@@ -246,7 +246,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"Resync": {
 			reason: "Resync changes an object. Requests at the same time cause one write.",
-			do: func(_ *cluster, replica func() *Reconciler) {
+			action: func(_ *cluster, replica func() *Reconciler) {
 				r := replica()
 				want(r, "1")
 				after(time.Second)
@@ -258,7 +258,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"Tampered": {
 			reason: "An object that another client deleted is created again.",
-			do: func(c *cluster, replica func() *Reconciler) {
+			action: func(c *cluster, replica func() *Reconciler) {
 				want(replica(), "1")
 				after(time.Second)
 				c.set("")
@@ -268,7 +268,7 @@ func TestReconciler(t *testing.T) {
 		},
 		"Failing": {
 			reason: "Failed writes are retried less and less often, and a new state is written at once.",
-			do: func(c *cluster, replica func() *Reconciler) {
+			action: func(c *cluster, replica func() *Reconciler) {
 				c.edit(func() { c.fail = errors.New("no") })
 				r := replica()
 				want(r, "1")
@@ -286,7 +286,7 @@ func TestReconciler(t *testing.T) {
 				c := &cluster{}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				tc.do(c, func() *Reconciler { return c.replica(ctx, t) })
+				tc.action(c, func() *Reconciler { return c.replica(ctx, t) })
 				if diff := cmp.Diff(tc.want, c.writes); diff != "" {
 					t.Errorf("\n%s\nwrites: -want, +got:\n%s", tc.reason, diff)
 				}

@@ -20,17 +20,17 @@ import (
 // existing objects, or when ctx ends. The state function returns an empty string for objects
 // that the Reconciler does not manage. Watch finds a kind whose CRD is installed later within
 // 10 seconds.
-func (r *Reconciler) Watch(ctx context.Context, from watch.Informers, o client.Object, state func(client.Object) string) error {
-	i, err := r.informer(ctx, from, o)
+func (r *Reconciler) Watch(ctx context.Context, informers watch.Informers, o client.Object, state func(client.Object) string) error {
+	i, err := r.informer(ctx, informers, o)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	registration, err := i.AddEventHandler(watch.Handler(func(old, now client.Object) {
-		if now == nil {
+	registration, err := i.AddEventHandler(watch.Handler(func(old, current client.Object) {
+		if current == nil {
 			r.Observe(client.ObjectKeyFromObject(old), nil)
 			return
 		}
-		r.Observe(client.ObjectKeyFromObject(now), NewObserved(now, state(now)))
+		r.Observe(client.ObjectKeyFromObject(current), NewObserved(current, state(current)))
 	}))
 	if err != nil {
 		return errors.Wrap(err, "cannot add an event handler")
@@ -43,9 +43,9 @@ func (r *Reconciler) Watch(ctx context.Context, from watch.Informers, o client.O
 }
 
 // informer waits for the kind and returns its informer.
-func (r *Reconciler) informer(ctx context.Context, from watch.Informers, o client.Object) (cache.Informer, error) {
+func (r *Reconciler) informer(ctx context.Context, informers watch.Informers, o client.Object) (cache.Informer, error) {
 	var found cache.Informer
-	kinds := watch.NewKinds(from, map[string]client.Object{r.kind: o}, r.log)
+	kinds := watch.NewKinds(informers, map[string]client.Object{r.kind: o}, r.log)
 	t := time.NewTicker(watch.RetryInterval)
 	defer t.Stop()
 	for logged := false; ; logged = true {

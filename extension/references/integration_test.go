@@ -41,12 +41,12 @@ type store[S any] struct {
 
 	mu      sync.Mutex
 	wanted  []types.NamespacedName
-	held    map[types.NamespacedName]*S
+	states  map[types.NamespacedName]*S
 	updated chan struct{}
 }
 
 func newStore[S any](wanted ...types.NamespacedName) *store[S] {
-	return &store[S]{changed: make(chan struct{}), updated: make(chan struct{}, 1), held: map[types.NamespacedName]*S{}, wanted: wanted}
+	return &store[S]{changed: make(chan struct{}), updated: make(chan struct{}, 1), states: map[types.NamespacedName]*S{}, wanted: wanted}
 }
 
 func (s *store[S]) names() []types.NamespacedName {
@@ -58,7 +58,7 @@ func (s *store[S]) names() []types.NamespacedName {
 func (s *store[S]) set(n types.NamespacedName, h *S) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[n] = h
+	s.states[n] = h
 	select {
 	case s.updated <- struct{}{}:
 	default:
@@ -73,20 +73,20 @@ func (s *store[S]) want(ns ...types.NamespacedName) {
 }
 
 // until waits until the held state of an object fulfils a condition.
-func (s *store[S]) until(t *testing.T, what string, n types.NamespacedName, is func(h *S) bool) {
+func (s *store[S]) until(t *testing.T, description string, n types.NamespacedName, match func(h *S) bool) {
 	t.Helper()
 	limit := time.After(waitLimit)
 	for {
 		s.mu.Lock()
-		h := s.held[n]
+		h := s.states[n]
 		s.mu.Unlock()
-		if is(h) {
+		if match(h) {
 			return
 		}
 		select {
 		case <-s.updated:
 		case <-limit:
-			t.Fatalf("%s: %s is held as %+v", what, n, h)
+			t.Fatalf("%s: %s is held as %+v", description, n, h)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type kind[O client.Object, S any] struct {
 	// read reads an object once, and returns a function that returns its state at a time, and the time
 	// at which the state changes although the object does not. Zero means never. A zero object does
 	// not exist. The function keeps only the parts of the object that it needs.
-	read func(n types.NamespacedName, o O) func(now time.Time) (state S, due time.Time)
+	read func(n types.NamespacedName, o O) func(at time.Time) (state S, due time.Time)
 
 	// unreadable returns the state of an object that the extension may not read.
 	unreadable func(n types.NamespacedName) S
@@ -80,10 +80,10 @@ func NewSecretWatcher(s SecretStore, kube kubernetes.Interface, log logging.Logg
 }
 
 // readSecret returns the state of a Secret at a time, which depends on when its certificate is valid.
-func readSecret(n types.NamespacedName, o *corev1.Secret) func(now time.Time) (ir.CertificateSecret, time.Time) {
+func readSecret(n types.NamespacedName, o *corev1.Secret) func(at time.Time) (ir.CertificateSecret, time.Time) {
 	o = strip(o)
-	return func(now time.Time) (ir.CertificateSecret, time.Time) {
-		h := parse.ParseSecret(n, o, now)
+	return func(at time.Time) (ir.CertificateSecret, time.Time) {
+		h := parse.ParseSecret(n, o, at)
 		return h, h.Due
 	}
 }
@@ -129,7 +129,7 @@ func NewConfigMapWatcher(s ConfigMapStore, kube kubernetes.Interface, log loggin
 		watch: func(ctx context.Context, namespace string, o metav1.ListOptions) (kwatch.Interface, error) {
 			return kube.CoreV1().ConfigMaps(namespace).Watch(ctx, o)
 		},
-		read: func(n types.NamespacedName, o *corev1.ConfigMap) func(now time.Time) (parse.ConfigMap, time.Time) {
+		read: func(n types.NamespacedName, o *corev1.ConfigMap) func(at time.Time) (parse.ConfigMap, time.Time) {
 			c, err := s.ReadConfigMap(n, o)
 			if err != nil {
 				log.Info("Cannot use a ConfigMap; the others are", "error", err)

@@ -49,7 +49,7 @@ func (w *Watcher[O, S]) Run(ctx context.Context, settled func()) error {
 			if running[n] != nil {
 				continue
 			}
-			started := &watch[O, S]{Watcher: w, name: n, known: make(chan struct{}), ended: make(chan struct{})}
+			started := &watch[O, S]{Watcher: w, name: n, settled: make(chan struct{}), ended: make(chan struct{})}
 			started.start(ctx, &g)
 			running[n] = started
 		}
@@ -65,7 +65,7 @@ func (w *Watcher[O, S]) Run(ctx context.Context, settled func()) error {
 			first = false
 			for _, started := range running {
 				select {
-				case <-started.known:
+				case <-started.settled:
 				case <-ctx.Done():
 				}
 			}
@@ -88,16 +88,16 @@ type watch[O client.Object, S any] struct {
 	name   types.NamespacedName
 	cancel context.CancelFunc
 
-	// known is closed once the state is known, or cannot be for some time, and ended after the watch has
+	// settled is closed once the state is known, or cannot be for some time, and ended after the watch has
 	// ended.
-	known, ended chan struct{}
-	once         sync.Once
+	settled, ended chan struct{}
+	closer         sync.Once
 
 	// mu guards the fields below.
 	mu sync.Mutex
 
 	// state returns the state at a time. exists reports that there is an object.
-	state  func(now time.Time) (S, time.Time)
+	state  func(at time.Time) (S, time.Time)
 	exists bool
 	due    *time.Timer
 
@@ -220,8 +220,8 @@ func (h *held[O, S]) shrink(o any) {
 }
 
 func (h *held[O, S]) replace(o any) {
-	now, ok := o.(O)
-	h.changed(h.ctx, now, ok)
+	obj, ok := o.(O)
+	h.changed(h.ctx, obj, ok)
 }
 
 // Delete implements cache.ReflectorStore.
@@ -250,8 +250,8 @@ func (h *held[O, S]) Replace(all []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (h *held[O, S]) Resync() error { return nil }
 
-func (w *watch[O, S]) changed(ctx context.Context, now O, exists bool) {
-	state := w.kind.read(w.name, now)
+func (w *watch[O, S]) changed(ctx context.Context, obj O, exists bool) {
+	state := w.kind.read(w.name, obj)
 	w.mu.Lock()
 	w.state, w.exists, w.failures = state, exists, 0
 	w.mu.Unlock()
@@ -267,20 +267,20 @@ func (w *watch[O, S]) publish(ctx context.Context) {
 		// The store may have dropped it already.
 		return
 	}
-	now := time.Now()
-	s, due := w.state(now)
+	at := time.Now()
+	s, due := w.state(at)
 	w.set(s)
 	if w.due != nil {
 		w.due.Stop()
 	}
 	if !due.IsZero() {
-		w.due = time.AfterFunc(min(due.Sub(now), longest), func() { w.publish(ctx) })
+		w.due = time.AfterFunc(min(due.Sub(at), longest), func() { w.publish(ctx) })
 	}
 }
 
 func (w *watch[O, S]) set(s S) {
 	w.kind.set(w.name, &s)
-	w.once.Do(func() { close(w.known) })
+	w.closer.Do(func() { close(w.settled) })
 }
 
 // failed handles a failed list or watch, which is retried. A known object stays: a starting API server
@@ -298,7 +298,7 @@ func (w *watch[O, S]) failed(ctx context.Context, err error) {
 	}
 	if w.failures++; w.failures == patientFailures {
 		w.log.Info("An object cannot be read, and what needs it is closed", "kind", w.kind.name, "name", w.name, "error", err)
-		w.once.Do(func() { close(w.known) })
+		w.closer.Do(func() { close(w.settled) })
 	}
 }
 

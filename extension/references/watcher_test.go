@@ -36,8 +36,8 @@ import (
 type absent struct {
 	wanted []types.NamespacedName
 
-	mu    sync.Mutex
-	known map[types.NamespacedName]bool
+	mu       sync.Mutex
+	reported map[types.NamespacedName]bool
 }
 
 func (a *absent) Secrets() []types.NamespacedName    { return a.wanted }
@@ -56,10 +56,10 @@ func (a *absent) SetConfigMap(n types.NamespacedName, c *parse.ConfigMap) {
 	a.set(n, c != nil && c.Problem == backendtls.ParseAuthorities(nil).Problem)
 }
 
-func (a *absent) set(n types.NamespacedName, known bool) {
+func (a *absent) set(n types.NamespacedName, reported bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.known[n] = known
+	a.reported[n] = reported
 }
 
 // settle runs a watcher of ConfigMaps until it has settled.
@@ -80,7 +80,7 @@ func settle(t *testing.T, a *absent, kube kubernetes.Interface) {
 // TestImpossibleNames checks that names that no object can have are known not to exist without a
 // request, which the API server could refuse: a replica would never be ready.
 func TestImpossibleNames(t *testing.T) {
-	a := &absent{known: map[types.NamespacedName]bool{}}
+	a := &absent{reported: map[types.NamespacedName]bool{}}
 	for _, n := range []string{"a/b", "..", "%", "A", "a,b=c", "a\\"} {
 		a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: n})
 	}
@@ -88,7 +88,7 @@ func TestImpossibleNames(t *testing.T) {
 	kube := fake.NewClientset()
 	settle(t, a, kube)
 	for _, n := range a.wanted {
-		if !a.known[n] {
+		if !a.reported[n] {
 			t.Errorf("it is not known that %s does not exist", n)
 		}
 	}
@@ -127,7 +127,7 @@ func (s *sizes) size() int {
 func TestLargeObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := types.NamespacedName{Namespace: "shop", Name: "ca"}
-		a := &sizes{absent: absent{known: map[types.NamespacedName]bool{}, wanted: []types.NamespacedName{n}}}
+		a := &sizes{absent: absent{reported: map[types.NamespacedName]bool{}, wanted: []types.NamespacedName{n}}}
 		kube := fake.NewClientset()
 		var watches []*kwatch.FakeWatcher
 		kube.PrependWatchReactor("configmaps", func(action clienttesting.Action) (bool, kwatch.Interface, error) {
@@ -191,7 +191,7 @@ func TestLargeObject(t *testing.T) {
 // TestUnreadableObject checks that an object that cannot be read does not keep a replica from starting.
 func TestUnreadableObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &absent{known: map[types.NamespacedName]bool{}, wanted: []types.NamespacedName{{Namespace: "shop", Name: "ca"}}}
+		a := &absent{reported: map[types.NamespacedName]bool{}, wanted: []types.NamespacedName{{Namespace: "shop", Name: "ca"}}}
 		kube := fake.NewClientset()
 		kube.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, k8sruntime.Object, error) {
 			return true, nil, kerrors.NewInternalError(errors.New("cannot decrypt"))
@@ -228,7 +228,7 @@ func (f *flips) ConfigMaps() []types.NamespacedName {
 // few, and that another namespace does not wait for them.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &flips{absent: absent{known: map[types.NamespacedName]bool{}}, changed: make(chan struct{})}
+		f := &flips{absent: absent{reported: map[types.NamespacedName]bool{}}, changed: make(chan struct{})}
 		kube := fake.NewClientset()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -280,26 +280,26 @@ func TestWatchCost(t *testing.T) {
 	const count, most = 200, 2
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := &absent{known: map[types.NamespacedName]bool{}}
+			a := &absent{reported: map[types.NamespacedName]bool{}}
 			for i := range count {
 				a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: strconv.Itoa(i)})
 			}
 			w := run(a)
-			before := runtime.NumGoroutine()
+			baseline := runtime.NumGoroutine()
 			ctx, cancel := context.WithCancel(t.Context())
 			settled, ended := make(chan struct{}), make(chan error, 1)
 			go func() { ended <- w.Run(ctx, func() { close(settled) }) }()
 			<-settled
-			after := runtime.NumGoroutine()
+			current := runtime.NumGoroutine()
 			cancel()
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
-			if got := float64(after-before) / count; got > most+0.5 {
+			if got := float64(current-baseline) / count; got > most+0.5 {
 				t.Errorf("%.1f goroutines for each object, want at most %d", got, most)
 			}
 			for _, n := range a.wanted {
-				if !a.known[n] {
+				if !a.reported[n] {
 					t.Errorf("it is not known that %s does not exist", n)
 				}
 			}

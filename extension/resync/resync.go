@@ -62,8 +62,8 @@ func New(c client.Client, s *index.Store, log logging.Logger) *Controller {
 
 // Run reconciles the TailscaleRevisions until ctx ends. The store must be complete. Call
 // HandOver after the last hook has been answered.
-func (c *Controller) Run(ctx context.Context, from watch.Informers) error {
-	if err := c.reconciler.Watch(ctx, from, &v1alpha1.TailscaleRevision{}, state); err != nil || ctx.Err() != nil {
+func (c *Controller) Run(ctx context.Context, informers watch.Informers) error {
+	if err := c.reconciler.Watch(ctx, informers, &v1alpha1.TailscaleRevision{}, state); err != nil || ctx.Err() != nil {
 		return err
 	}
 	changed, end := c.store.Revised()
@@ -153,11 +153,11 @@ func (w *writer) Write(ctx context.Context, n types.NamespacedName, revision str
 	if err := reconcile.Apply(ctx, w.client, u, observed); err != nil {
 		return nil, errors.Wrapf(err, "cannot write TailscaleRevision %s", n)
 	}
-	now := &v1alpha1.TailscaleRevision{ObjectMeta: metav1.ObjectMeta{
+	current := &v1alpha1.TailscaleRevision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: n.Namespace, Name: n.Name, ResourceVersion: u.GetResourceVersion(), UID: u.GetUID(),
 	}}
-	now.Spec.Attempt, _, _ = unstructured.NestedInt64(u.Object, "spec", "attempt")
-	return &reconcile.Observed{State: revision, Object: now}, nil
+	current.Spec.Attempt, _, _ = unstructured.NestedInt64(u.Object, "spec", "attempt")
+	return &reconcile.Observed{State: revision, Object: current}, nil
 }
 
 // Delete implements reconcile.Writer.

@@ -150,7 +150,7 @@ func TestController(t *testing.T) {
 			t.Fatal(err)
 		}
 		after(time.Second)
-		before := get(t, api)
+		previous := get(t, api)
 		apply(t, s, index.Change{Object: services(7)})
 		after(time.Millisecond)
 		check("The replica that observes the change first writes it", &written{Revision: third})
@@ -165,18 +165,18 @@ func TestController(t *testing.T) {
 		apply(t, lag, index.Change{Object: services(7)})
 		after(time.Second)
 		check("The replica resyncs the Gateway once it has caught up", &written{Revision: third, Attempt: 1})
-		if before.Revision != second {
-			t.Errorf("revision before the change: want %s, got %v", second, before)
+		if previous.Revision != second {
+			t.Errorf("revision before the change: want %s, got %v", second, previous)
 		}
 		lagging.RecordAnswer(gw, third, third)
 		after(time.Hour)
 		check("A replica that answered from the requested revision does not resync", &written{Revision: third, Attempt: 1})
 
 		// Delete the last route.
-		apply(t, s, index.Change{Object: route(), Gone: true})
+		apply(t, s, index.Change{Object: route(), Deleted: true})
 		after(time.Millisecond)
 		check("A Gateway without such a route has no TailscaleRevision", nil)
-		apply(t, lag, index.Change{Object: route(), Gone: true})
+		apply(t, lag, index.Change{Object: route(), Deleted: true})
 		after(time.Hour)
 		check("The lagging replica does not create the TailscaleRevision again", nil)
 

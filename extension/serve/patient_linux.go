@@ -95,14 +95,14 @@ func (c *patientConn) lastAck() (time.Duration, error) {
 	return time.Duration(info.Last_ack_recv) * time.Millisecond, nil
 }
 
-// control calls do with a connection's socket.
-func control(c *net.TCPConn, do func(fd int) error) error {
+// control calls fn with a connection's socket.
+func control(c *net.TCPConn, fn func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err // The options are not required.
 	}
 	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
+	if err := raw.Control(func(fd uintptr) { failed = fn(int(fd)) }); err != nil {
 		return err // The options are not required.
 	}
 	return failed

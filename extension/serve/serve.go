@@ -49,8 +49,8 @@ const (
 	// handshakeTimeout is the time that a client has for its TLS handshake.
 	handshakeTimeout = 10 * time.Second
 
-	// never is the interval that makes gRPC leave connections alone.
-	never = time.Duration(math.MaxInt64)
+	// infinity is the interval that makes gRPC leave connections alone.
+	infinity = time.Duration(math.MaxInt64)
 
 	// stopTimeout is the time for calls that still run at shutdown. Streams of endpoints never end
 	// by themselves: Envoys keep their endpoints, and connect to another replica.
@@ -132,7 +132,7 @@ func NewServer(o Options) *Server {
 // learns.
 func (o Options) keepalive() keepalive.ServerParameters {
 	if o.Patient {
-		return keepalive.ServerParameters{Time: never}
+		return keepalive.ServerParameters{Time: infinity}
 	}
 	return keepalive.ServerParameters{Time: pingTime, Timeout: pingTimeout}
 }

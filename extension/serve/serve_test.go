@@ -390,16 +390,16 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A killed process leaves its socket.
-	left, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	stale, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unix, ok := left.(*net.UnixListener)
+	unix, ok := stale.(*net.UnixListener)
 	if !ok {
-		t.Fatalf("%T is no socket", left)
+		t.Fatalf("%T is no socket", stale)
 	}
 	unix.SetUnlinkOnClose(false)
-	if err := left.Close(); err != nil {
+	if err := stale.Close(); err != nil {
 		t.Fatal(err)
 	}
 

@@ -30,13 +30,13 @@ type CertificateFn func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
 // NotAfter returns the time at which the certificate expires. It is an error if there is none.
 func (s CertificateFn) NotAfter() (time.Time, error) {
-	of, err := s(nil)
+	cert, err := s(nil)
 	if err != nil {
 		return time.Time{}, errors.Wrap(err, "cannot get certificate")
 	}
-	leaf := of.Leaf
+	leaf := cert.Leaf
 	if leaf == nil {
-		if leaf, err = x509.ParseCertificate(of.Certificate[0]); err != nil {
+		if leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
 			return time.Time{}, errors.Wrap(err, "cannot read certificate")
 		}
 	}
@@ -71,10 +71,10 @@ func Credentials(show CertificateFn, clients *Clients) credentials.TransportCred
 		if err != nil {
 			return nil, err
 		}
-		of := cfg.Clone()
-		of.GetConfigForClient, of.ClientCAs = nil, pool
-		of.NextProtos = []string{"h2"}
-		return of, nil
+		clone := cfg.Clone()
+		clone.GetConfigForClient, clone.ClientCAs = nil, pool
+		clone.NextProtos = []string{"h2"}
+		return clone, nil
 	}
 	return credentials.NewTLS(cfg)
 }
@@ -130,8 +130,8 @@ func (c *Certificate) Run(ctx context.Context) error {
 
 // Get returns the certificate. It is a CertificateFn.
 func (c *Certificate) Get(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	of, err := c.watcher.GetCertificate(h)
-	return of, errors.Wrapf(err, "cannot get certificate in %q", c.dir)
+	cert, err := c.watcher.GetCertificate(h)
+	return cert, errors.Wrapf(err, "cannot get certificate in %q", c.dir)
 }
 
 // ReadRoots reads ca.crt of a folder: the authorities of its certificate. It is an error if there

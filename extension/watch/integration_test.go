@@ -112,14 +112,14 @@ func TestSourceOfAPIServer(t *testing.T) {
 
 // until waits until ok returns true, and checks it again after each change of the
 // subscription.
-func until(t *testing.T, sub *index.Subscription, ok func() bool, what string) {
+func until(t *testing.T, sub *index.Subscription, ok func() bool, description string) {
 	t.Helper()
 	deadline := time.After(waitLimit)
 	for !ok() {
 		select {
 		case <-sub.Changed():
 		case <-deadline:
-			t.Fatalf("timed out waiting for %s", what)
+			t.Fatalf("timed out waiting for %s", description)
 		}
 	}
 }

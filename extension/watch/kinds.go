@@ -94,20 +94,20 @@ func (k *Kinds) Complete() bool {
 // Handler returns an event handler that calls changed with the previous and the current state of
 // an object. The previous state of a new object is nil, and so is the current state of a deleted
 // one.
-func Handler(changed func(old, now client.Object)) toolscache.ResourceEventHandler {
-	handle := func(old, now any) {
+func Handler(changed func(old, current client.Object)) toolscache.ResourceEventHandler {
+	handle := func(old, current any) {
 		if t, ok := old.(toolscache.DeletedFinalStateUnknown); ok {
 			old = t.Obj
 		}
 		// Informers of a cache.Cache hold only client.Objects.
-		was, _ := old.(client.Object)
-		is, _ := now.(client.Object)
-		if was != nil || is != nil {
-			changed(was, is)
+		previous, _ := old.(client.Object)
+		latest, _ := current.(client.Object)
+		if previous != nil || latest != nil {
+			changed(previous, latest)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(now any) { handle(nil, now) },
+		AddFunc:    func(obj any) { handle(nil, obj) },
 		UpdateFunc: handle,
 		DeleteFunc: func(old any) { handle(old, nil) },
 	}

@@ -90,14 +90,14 @@ func TestHandler(t *testing.T) {
 		return o
 	}
 	var got []string
-	h := Handler(func(old, now client.Object) {
+	h := Handler(func(old, current client.Object) {
 		name := func(o client.Object) string {
 			if o == nil {
 				return "none"
 			}
 			return o.GetName()
 		}
-		got = append(got, name(old)+" to "+name(now))
+		got = append(got, name(old)+" to "+name(current))
 	})
 	h.OnAdd(object("a"), false)
 	h.OnUpdate(object("a"), object("b"))

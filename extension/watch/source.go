@@ -154,12 +154,12 @@ func (s *Source) watchKind(ctx context.Context, kind string, i cache.Informer) e
 }
 
 // changed queues the change of an object, unless it makes no difference.
-func (s *Source) changed(old, now client.Object) {
-	c := index.Change{Object: now}
+func (s *Source) changed(old, current client.Object) {
+	c := index.Change{Object: current}
 	switch {
-	case now == nil:
-		c = index.Change{Object: old, Gone: true}
-	case old != nil && parse.Same(old, now):
+	case current == nil:
+		c = index.Change{Object: old, Deleted: true}
+	case old != nil && parse.Same(old, current):
 		return
 	}
 	// Others that wait for the store must not wait for an object that takes long to read. Each kind has
@@ -178,7 +178,7 @@ func (s *Source) enqueue(c index.Change) {
 		return
 	}
 	id := routeID{kind: reflect.TypeOf(c.Object), ObjectKey: client.ObjectKeyFromObject(c.Object)}
-	if !c.Gone {
+	if !c.Deleted {
 		// The route exists again.
 		delete(s.deletions, id)
 		s.pending = append(s.pending, c)
@@ -200,9 +200,9 @@ func isRoute(o client.Object) bool {
 // dueDeletions returns the deletions that are due. The caller holds the lock.
 func (s *Source) dueDeletions() []index.Change {
 	var out []index.Change
-	now := time.Now()
+	at := time.Now()
 	for id, l := range s.deletions {
-		if !l.at.After(now) {
+		if !l.at.After(at) {
 			out = append(out, l.change)
 			delete(s.deletions, id)
 		}

@@ -38,16 +38,16 @@ func (informer) IsStopped() bool { return false }
 // informers returns fake informers by kind, and the error for kinds that have none.
 type informers struct {
 	mu      sync.Mutex
-	of      map[string]informer
+	byKind  map[string]informer
 	missing map[string]error
 }
 
 func kindOf(o client.Object) string {
-	for k, of := range parse.Kinds() {
+	for k, object := range parse.Kinds() {
 		if _, ok := o.(*unstructured.Unstructured); ok {
 			return parse.KindTrafficPolicy
 		}
-		if reflect.TypeOf(of) == reflect.TypeOf(o) {
+		if reflect.TypeOf(object) == reflect.TypeOf(o) {
 			return k
 		}
 	}
@@ -61,7 +61,7 @@ func (f *informers) GetInformer(_ context.Context, o client.Object, _ ...cache.I
 	if err := f.missing[k]; err != nil {
 		return nil, err
 	}
-	return f.of[k], nil
+	return f.byKind[k], nil
 }
 
 func (f *informers) there(kind string) {
@@ -71,9 +71,9 @@ func (f *informers) there(kind string) {
 }
 
 func newInformers() *informers {
-	f := &informers{of: map[string]informer{}, missing: map[string]error{}}
+	f := &informers{byKind: map[string]informer{}, missing: map[string]error{}}
 	for k := range parse.Kinds() {
-		f.of[k] = informer{controllertest.NewFakeInformer()}
+		f.byKind[k] = informer{controllertest.NewFakeInformer()}
 	}
 	return f
 }
@@ -105,12 +105,12 @@ func TestSource(t *testing.T) {
 
 		route := objects(t, routeToWeb)[0]
 		web := objects(t, servicesWeb)[0]
-		f.of["HTTPRoute"].Add(route)
+		f.byKind["HTTPRoute"].Add(route)
 		synctest.Wait()
 		if src.HasSynced() || st.Snapshot().Revision != 0 {
 			t.Error("the source made a Snapshot before all kinds are listed")
 		}
-		for k, i := range f.of {
+		for k, i := range f.byKind {
 			if k != parse.KindTailscaleServices {
 				i.Synced()
 			}
@@ -119,8 +119,8 @@ func TestSource(t *testing.T) {
 		if want := []string{"TCPRoute: cannot get an informer: " + noMatch.Error(), "TailscaleServices: is not listed yet; may the extension list and watch it?"}; !cmp.Equal(want, src.Waiting()) {
 			t.Errorf("waiting: -want, +got\n%s", cmp.Diff(want, src.Waiting()))
 		}
-		f.of[parse.KindTailscaleServices].Add(web)
-		f.of[parse.KindTailscaleServices].Synced()
+		f.byKind[parse.KindTailscaleServices].Add(web)
+		f.byKind[parse.KindTailscaleServices].Synced()
 		synctest.Wait()
 		if !src.HasSynced() {
 			t.Fatal("not synced, although all kinds that exist are listed")
@@ -130,12 +130,12 @@ func TestSource(t *testing.T) {
 		}
 
 		// An update of the status alone changes nothing. An update of the spec does.
-		f.of["HTTPRoute"].Update(route, changedRoute(t, 1))
+		f.byKind["HTTPRoute"].Update(route, changedRoute(t, 1))
 		synctest.Wait()
 		if got := st.Snapshot().Revision; got != 1 {
 			t.Errorf("revision %d after an update of the status", got)
 		}
-		f.of["HTTPRoute"].Update(route, changedRoute(t, 2))
+		f.byKind["HTTPRoute"].Update(route, changedRoute(t, 2))
 		synctest.Wait()
 		if got := st.Snapshot().Revision; got != 2 {
 			t.Errorf("revision %d after an update", got)
@@ -153,10 +153,10 @@ func TestSource(t *testing.T) {
 		}
 
 		// A route that is created again within the delay stays known.
-		f.of["HTTPRoute"].Add(route)
-		f.of["HTTPRoute"].Delete(route)
+		f.byKind["HTTPRoute"].Add(route)
+		f.byKind["HTTPRoute"].Delete(route)
 		<-time.After(deletionDelay / 2)
-		f.of["HTTPRoute"].Add(route)
+		f.byKind["HTTPRoute"].Add(route)
 		<-time.After(deletionDelay)
 		synctest.Wait()
 		if st.Snapshot().Route(key) == nil {
@@ -167,7 +167,7 @@ func TestSource(t *testing.T) {
 		f.there("TCPRoute")
 		time.Sleep(RetryInterval)
 		synctest.Wait()
-		f.of["TCPRoute"].Add(objects(t, tcpRouteToEdge)[0])
+		f.byKind["TCPRoute"].Add(objects(t, tcpRouteToEdge)[0])
 		synctest.Wait()
 		if st.Snapshot().Route(ir.RouteKey{Kind: ir.KindTCPRoute, NamespacedName: name("edge")}) == nil {
 			t.Error("a route whose CRD was created later is missing")
@@ -192,7 +192,7 @@ func TestSourceRetries(t *testing.T) {
 		f := newInformers()
 		f.missing["GRPCRoute"] = errBoom
 		src, _ := start(t, f)
-		for _, i := range f.of {
+		for _, i := range f.byKind {
 			i.Synced()
 		}
 		synctest.Wait()
@@ -219,16 +219,16 @@ func TestSlowPolicy(t *testing.T) {
 			<-release
 			return nil
 		})
-		for _, i := range f.of {
+		for _, i := range f.byKind {
 			i.Synced()
 		}
 		read := make(chan struct{})
 		go func() {
 			defer close(read)
-			f.of["TailscaleRoutePolicy"].Add(objects(t, slowPolicy)[0])
+			f.byKind["TailscaleRoutePolicy"].Add(objects(t, slowPolicy)[0])
 		}()
 		synctest.Wait()
-		go f.of["HTTPRoute"].Add(objects(t, routeToWeb)[0])
+		go f.byKind["HTTPRoute"].Add(objects(t, routeToWeb)[0])
 		synctest.Wait()
 		if st.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}) == nil {
 			t.Error("a route waits for a policy of another tenant")

@@ -68,13 +68,13 @@ func PrefersZone(s *ir.Shape, t ir.Tuning) bool { return s.PreferZone > 0 && len
 // preferZone makes a cluster's load balancer prefer Envoy's zone, unless a policy already has it do so,
 // with the settings of Envoy Gateway for Services (buildZoneAwareLbConfig in the same file). It
 // changes no load balancer that has no zones.
-func preferZone(c *clusterv3.Cluster, from uint32) error {
+func preferZone(c *clusterv3.Cluster, threshold uint32) error {
 	for _, p := range c.GetLoadBalancingPolicy().GetPolicies() {
 		err := editZones(p.GetTypedExtensionConfig(), func(zones *commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig {
 			if zones.GetZoneAwareLbConfig() != nil {
 				return zones
 			}
-			return nearFrom(from)
+			return nearFrom(threshold)
 		})
 		if err != nil {
 			return err
@@ -94,8 +94,8 @@ func editZones(config *corev3.TypedExtensionConfig, edit func(*commonv3.Locality
 		if !config.GetTypedConfig().MessageIs(m.Message) || config.GetTypedConfig().UnmarshalTo(m.Message) != nil {
 			continue
 		}
-		was := *m.config
-		if *m.config = edit(was); *m.config == was {
+		previous := *m.config
+		if *m.config = edit(previous); *m.config == previous {
 			continue
 		}
 		a, err := packAny(m.Message)
@@ -135,8 +135,8 @@ func unbalanced(p *clusterv3.LoadBalancingPolicy) bool {
 	if bytes.Equal(a.GetValue(), defaultLeastRequest) {
 		return true
 	}
-	got := &leastrequestv3.LeastRequest{}
-	return a.UnmarshalTo(got) == nil && proto.Equal(got, leastRequest())
+	decoded := &leastrequestv3.LeastRequest{}
+	return a.UnmarshalTo(decoded) == nil && proto.Equal(decoded, leastRequest())
 }
 
 // defaultLeastRequest is Envoy Gateway's default as bytes. Messages with other bytes may still be

@@ -53,11 +53,11 @@ func SecretsOf(c *clusterv3.Cluster) []string {
 		}
 		// A socket that cannot be read names no secret of this package.
 		_, _ = editTLS(proto.CloneOf(s), func(t *tlsv3.UpstreamTlsContext) {
-			of := t.GetCommonTlsContext()
-			if n := of.GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(); n != "" {
+			common := t.GetCommonTlsContext()
+			if n := common.GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(); n != "" {
 				out = append(out, n)
 			}
-			for _, s := range of.GetTlsCertificateSdsSecretConfigs() {
+			for _, s := range common.GetTlsCertificateSdsSecretConfigs() {
 				out = append(out, s.GetName())
 			}
 		})
@@ -80,11 +80,11 @@ func Withhold(c *clusterv3.Cluster) (*clusterv3.Cluster, error) {
 // Withheld returns the original of a withheld cluster. It returns any other cluster as it is.
 func Withheld(c *clusterv3.Cluster) *clusterv3.Cluster {
 	a := c.GetMetadata().GetTypedFilterMetadata()[withheldKey]
-	was := &clusterv3.Cluster{}
-	if a == nil || a.UnmarshalTo(was) != nil {
+	original := &clusterv3.Cluster{}
+	if a == nil || a.UnmarshalTo(original) != nil {
 		return c
 	}
-	return was
+	return original
 }
 
 // Present returns a cluster that presents the certificate of a secret to all endpoints, in place of

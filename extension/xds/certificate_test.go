@@ -60,15 +60,15 @@ func presented(t *testing.T, c *clusterv3.Cluster) []string {
 	t.Helper()
 	var out []string
 	for _, s := range append([]*corev3.TransportSocket{c.GetTransportSocket()}, socketsOf(c)...) {
-		of := &tlsv3.UpstreamTlsContext{}
-		if err := s.GetTypedConfig().UnmarshalTo(of); err != nil {
+		tlsContext := &tlsv3.UpstreamTlsContext{}
+		if err := s.GetTypedConfig().UnmarshalTo(tlsContext); err != nil {
 			t.Fatal(err)
 		}
-		said := []string{of.GetSni()}
-		for _, n := range of.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {
-			said = append(said, n.GetName())
+		names := []string{tlsContext.GetSni()}
+		for _, n := range tlsContext.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {
+			names = append(names, n.GetName())
 		}
-		out = append(out, strings.Join(said, " "))
+		out = append(out, strings.Join(names, " "))
 	}
 	return out
 }

@@ -53,12 +53,12 @@ func RecordClient() (*listenerv3.Filter, error) {
 var noClient = netip.MustParsePrefix("255.255.255.255/32")
 
 // clientMatcher returns a matcher for connections from one of the ranges.
-func clientMatcher(of []netip.Prefix) *matcherv3.FilterStateMatcher {
-	if len(of) == 0 {
-		of = []netip.Prefix{noClient}
+func clientMatcher(ranges []netip.Prefix) *matcherv3.FilterStateMatcher {
+	if len(ranges) == 0 {
+		ranges = []netip.Prefix{noClient}
 	}
 	m := &matcherv3.AddressMatcher{}
-	for _, p := range of {
+	for _, p := range ranges {
 		m.Ranges = append(m.Ranges, &xdscorev3.CidrRange{
 			AddressPrefix: p.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(max(p.Bits(), 0))),
 		})

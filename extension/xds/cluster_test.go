@@ -339,10 +339,10 @@ type: EDS
 			if tc.template == "" {
 				tc.template = template
 			}
-			in := read(t, tc.template)
-			before := read(t, tc.template)
+			input := read(t, tc.template)
+			original := read(t, tc.template)
 			tc.o.Source = XDSTP()
-			got, err := Cluster(in, tc.o)
+			got, err := Cluster(input, tc.o)
 			if err != nil {
 				t.Fatalf("\n%s\nCluster(...): %v", tc.reason, err)
 			}
@@ -353,14 +353,14 @@ type: EDS
 			if diff := cmp.Diff(show(t, read(t, want)), show(t, got)); diff != "" {
 				t.Errorf("\n%s\nCluster(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if !proto.Equal(before, in) {
+			if !proto.Equal(original, input) {
 				t.Errorf("\n%s\nCluster(...) changed its template", tc.reason)
 			}
-			again, err := Cluster(got, tc.o)
+			second, err := Cluster(got, tc.o)
 			if err != nil {
 				t.Fatalf("\n%s\nCluster(Cluster(...)): %v", tc.reason, err)
 			}
-			if diff := cmp.Diff(show(t, got), show(t, again)); diff != "" {
+			if diff := cmp.Diff(show(t, got), show(t, second)); diff != "" {
 				t.Errorf("\n%s\nCluster(Cluster(...)): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -36,11 +36,11 @@ func Assignment(name string, ls []ir.Locality, healthThreshold uint32, t ir.Tuni
 		if i > 0 && l.Priority != ls[i-1].Priority {
 			priority++
 		}
-		of := locality(l, priority)
+		group := locality(l, priority)
 		if t.HealthPort != 0 && !l.Proxied && !l.Remote {
-			checkAt(of, t.HealthPort)
+			checkAt(group, t.HealthPort)
 		}
-		a.Endpoints = append(a.Endpoints, of)
+		a.Endpoints = append(a.Endpoints, group)
 	}
 	if t.PreferLocal {
 		a.Endpoints = byZone(a.Endpoints)
@@ -92,11 +92,11 @@ func locality(l ir.Locality, priority uint32) *endpointv3.LocalityLbEndpoints {
 		out.LoadBalancingWeight = wrapperspb.UInt32(l.Weight)
 	}
 	for _, e := range eps {
-		of := endpoint(e)
+		ep := endpoint(e)
 		if l.Remote {
-			of.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{socketMatch: remoteMark()}}
+			ep.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{socketMatch: remoteMark()}}
 		}
-		out.LbEndpoints = append(out.LbEndpoints, of)
+		out.LbEndpoints = append(out.LbEndpoints, ep)
 	}
 	return out
 }

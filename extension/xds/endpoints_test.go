@@ -180,7 +180,7 @@ func TestJoin(t *testing.T) {
 		localities []ir.Locality
 		threshold  uint32
 	}
-	one := []ir.Locality{{Name: "local", Priority: 1, Weight: 9, Endpoints: endpoints("10.0.0.1")}}
+	single := []ir.Locality{{Name: "local", Priority: 1, Weight: 9, Endpoints: endpoints("10.0.0.1")}}
 	cases := map[string]struct {
 		reason string
 		shares []ir.EndpointShare
@@ -191,13 +191,13 @@ func TestJoin(t *testing.T) {
 		},
 		"One": {
 			reason: "A single share should stay as it is.",
-			shares: []ir.EndpointShare{{Weight: 3, HealthThreshold: 70, Localities: one}},
-			want:   want{localities: one, threshold: 70},
+			shares: []ir.EndpointShare{{Weight: 3, HealthThreshold: 70, Localities: single}},
+			want:   want{localities: single, threshold: 70},
 		},
 		"ExactWeights": {
 			reason: "Each share should have its part at the first priority, whatever its own is, divided by the weights of zones.",
 			shares: []ir.EndpointShare{
-				{Weight: 70, HealthThreshold: 60, Localities: one},
+				{Weight: 70, HealthThreshold: 60, Localities: single},
 				{Weight: 30, HealthThreshold: 80, Localities: []ir.Locality{
 					{Name: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
 					{Name: "b", Weight: 2, Endpoints: endpoints("10.0.0.3")},
@@ -217,7 +217,7 @@ func TestJoin(t *testing.T) {
 		"Rounding": {
 			reason: "Zones should get the rounding difference, so that the share keeps its weight.",
 			shares: []ir.EndpointShare{
-				{Weight: 1, Localities: one},
+				{Weight: 1, Localities: single},
 				{Weight: 1, Localities: []ir.Locality{
 					{Name: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
 					{Name: "b", Weight: 1, Endpoints: endpoints("10.0.0.3")},
@@ -234,8 +234,8 @@ func TestJoin(t *testing.T) {
 		"GreatWeights": {
 			reason: "Gateway API's greatest weights should stay within Envoy's limit for a sum.",
 			shares: []ir.EndpointShare{
-				{Weight: 1_000_000_000, Localities: one},
-				{Weight: 1_000_000_000, Localities: one},
+				{Weight: 1_000_000_000, Localities: single},
+				{Weight: 1_000_000_000, Localities: single},
 			},
 			want: want{localities: []ir.Locality{
 				{Name: "0/local", Weight: 1_000_000_000, Endpoints: endpoints("10.0.0.1")},
@@ -245,7 +245,7 @@ func TestJoin(t *testing.T) {
 		"Draining": {
 			reason: "A share whose near endpoints are draining should have its part at the next priority.",
 			shares: []ir.EndpointShare{
-				{Weight: 1, Localities: one},
+				{Weight: 1, Localities: single},
 				{Weight: 1, Localities: []ir.Locality{
 					{Name: "near", Weight: 1, Endpoints: []ir.Endpoint{{Address: "10.0.0.2", Port: 80, Health: ir.Draining}}},
 					{Name: "far", Priority: 1, Weight: 1, Endpoints: endpoints("10.0.0.3")},
@@ -259,7 +259,7 @@ func TestJoin(t *testing.T) {
 		},
 		"NothingThere": {
 			reason: "A share without endpoints should leave its part to the others.",
-			shares: []ir.EndpointShare{{Weight: 9}, {Weight: 1, Localities: one}},
+			shares: []ir.EndpointShare{{Weight: 9}, {Weight: 1, Localities: single}},
 			want: want{localities: []ir.Locality{
 				{Name: "1/local", Weight: 1000, Endpoints: endpoints("10.0.0.1")},
 			}},

@@ -45,14 +45,14 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 	maps.Copy(all, foundHostiles(t))
 	var routes []*routev3.Route
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		of := all[name].routes(t)
-		if len(of) == 0 {
+		batch := all[name].routes(t)
+		if len(batch) == 0 {
 			continue
 		}
-		for _, r := range of {
+		for _, r := range batch {
 			r.Name = name
 		}
-		routes = append(routes, of...)
+		routes = append(routes, batch...)
 	}
 	if len(routes) < 5 {
 		t.Fatalf("the corpus makes only %d routes", len(routes))

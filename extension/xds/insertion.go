@@ -44,114 +44,114 @@ type Insertion struct {
 	size    int
 }
 
-// NewInsertion returns the insertion of a rule for the requests that also meet the match. to are the
-// clusters of the rule's backends.
-func NewInsertion(rule *ir.PolicyRule, m *ir.PolicyMatch, to []WeightedCluster) (*Insertion, error) {
+// NewInsertion returns the insertion of a rule for the requests that also meet the match. clusters
+// are those of the rule's backends.
+func NewInsertion(rule *ir.PolicyRule, m *ir.PolicyMatch, clusters []WeightedCluster) (*Insertion, error) {
 	if m != nil && m.NamesOnly {
 		rule = &ir.PolicyRule{Deny: true}
 	}
-	in := &Insertion{rule: rule, match: conditions(m), request: newHeaders(rule.Request), response: newHeaders(rule.Response)}
+	ins := &Insertion{rule: rule, match: conditions(m), request: newHeaders(rule.Request), response: newHeaders(rule.Response)}
 	switch {
 	case rule.Deny:
-		in.answer = &routev3.Route{Action: Answer(http.StatusForbidden)}
+		ins.answer = &routev3.Route{Action: Answer(http.StatusForbidden)}
 	case rule.Redirect != nil:
-		in.answer = &routev3.Route{Action: &routev3.Route_Redirect{Redirect: redirect(rule.Redirect)}}
+		ins.answer = &routev3.Route{Action: &routev3.Route_Redirect{Redirect: redirect(rule.Redirect)}}
 	case len(rule.Backends) > 0:
-		in.send(to)
+		ins.send(clusters)
 	}
 	if rule.RateLimit != nil {
 		var err error
-		if in.limit, err = limitRate(rule.RateLimit); err != nil {
+		if ins.limit, err = limitRate(rule.RateLimit); err != nil {
 			return nil, err
 		}
 	}
 	if rule.Timeout != nil {
-		in.timeout = durationpb.New(*rule.Timeout)
+		ins.timeout = durationpb.New(*rule.Timeout)
 	}
-	made, err := in.Route(&routev3.Route{Match: &routev3.RouteMatch{}}, nil)
-	in.size = proto.Size(made)
-	return in, err
+	route, err := ins.Route(&routev3.Route{Match: &routev3.RouteMatch{}}, nil)
+	ins.size = proto.Size(route)
+	return ins, err
 }
 
 // Size returns the number of bytes that the insertion adds to a route. It is exact to a few bytes.
-func (in *Insertion) Size() int { return in.size }
+func (ins *Insertion) Size() int { return ins.size }
 
 // Answers reports whether the action of the insertion replaces that of the route.
-func (in *Insertion) Answers() bool { return in.answer != nil }
+func (ins *Insertion) Answers() bool { return ins.answer != nil }
 
 // Route returns a route with the changes for the requests of a route, which it does not change. as is
 // a route of the rule that the policy's rule names. Route returns nil for a route that it cannot use.
-func (in *Insertion) Route(r, as *routev3.Route) (*routev3.Route, error) {
-	from, named := r, in.rule.Named != nil && canHandle(as, r)
+func (ins *Insertion) Route(r, as *routev3.Route) (*routev3.Route, error) {
+	source, named := r, ins.rule.Named != nil && canHandle(as, r)
 	if named {
-		from = as
+		source = as
 	}
-	if from == nil || r.GetMatch() == nil {
+	if source == nil || r.GetMatch() == nil {
 		return nil, nil
 	}
-	out := shareRoute(from)
+	out := shareRoute(source)
 	out.Match = shareMatch(r.GetMatch())
-	out.Match.Headers = concat(out.GetMatch().GetHeaders(), in.match.GetHeaders())
-	out.Match.FilterState = concat(out.GetMatch().GetFilterState(), in.match.GetFilterState())
-	out.RequestHeadersToAdd, out.RequestHeadersToRemove = in.request.change(out.GetRequestHeadersToAdd(), out.GetRequestHeadersToRemove())
-	out.ResponseHeadersToAdd, out.ResponseHeadersToRemove = in.response.change(out.GetResponseHeadersToAdd(), out.GetResponseHeadersToRemove())
+	out.Match.Headers = concat(out.GetMatch().GetHeaders(), ins.match.GetHeaders())
+	out.Match.FilterState = concat(out.GetMatch().GetFilterState(), ins.match.GetFilterState())
+	out.RequestHeadersToAdd, out.RequestHeadersToRemove = ins.request.change(out.GetRequestHeadersToAdd(), out.GetRequestHeadersToRemove())
+	out.ResponseHeadersToAdd, out.ResponseHeadersToRemove = ins.response.change(out.GetResponseHeadersToAdd(), out.GetResponseHeadersToRemove())
 	if n := max(len(out.GetRequestHeadersToAdd()), len(out.GetResponseHeadersToAdd())); n > maxHeaders {
 		return nil, errors.Errorf("cannot add %d headers, more than the %d that Envoy accepts", n, maxHeaders)
 	}
 	switch {
-	case in.answer != nil:
-		out.Action = in.answer.GetAction()
-	case in.to != nil:
-		if err := in.redirectTo(out); err != nil {
+	case ins.answer != nil:
+		out.Action = ins.answer.GetAction()
+	case ins.to != nil:
+		if err := ins.redirectTo(out); err != nil {
 			return nil, err
 		}
 	case named:
 		if err := retryUnsafe(out); err != nil {
 			return nil, err
 		}
-	case in.rule.Named != nil:
+	case ins.rule.Named != nil:
 		out.Action = Answer(http.StatusInternalServerError)
 	}
-	if in.limit != nil {
+	if ins.limit != nil {
 		configs := make(map[string]*anypb.Any, len(out.GetTypedPerFilterConfig())+1)
 		maps.Copy(configs, out.GetTypedPerFilterConfig())
-		configs[RateLimitFilter] = in.limit
+		configs[RateLimitFilter] = ins.limit
 		out.TypedPerFilterConfig = configs
 	}
-	if in.timeout != nil && out.GetRoute() != nil {
-		OwnAction(out).Timeout = in.timeout
+	if ins.timeout != nil && out.GetRoute() != nil {
+		OwnAction(out).Timeout = ins.timeout
 	}
 	return out, nil
 }
 
 // send sends requests to clusters. Those of a missing cluster are answered with 500.
-func (in *Insertion) send(to []WeightedCluster) {
-	to = slices.DeleteFunc(slices.Clone(to), func(s WeightedCluster) bool { return s.Weight == 0 })
-	if !slices.ContainsFunc(to, func(s WeightedCluster) bool { return !s.Missing }) {
-		in.answer = &routev3.Route{Action: Answer(http.StatusInternalServerError)}
+func (ins *Insertion) send(clusters []WeightedCluster) {
+	clusters = slices.DeleteFunc(slices.Clone(clusters), func(s WeightedCluster) bool { return s.Weight == 0 })
+	if !slices.ContainsFunc(clusters, func(s WeightedCluster) bool { return !s.Missing }) {
+		ins.answer = &routev3.Route{Action: Answer(http.StatusInternalServerError)}
 		return
 	}
-	in.to = &routev3.RouteAction{}
-	if len(to) == 1 {
-		in.to.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to[0].Cluster}
+	ins.to = &routev3.RouteAction{}
+	if len(clusters) == 1 {
+		ins.to.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: clusters[0].Cluster}
 		return
 	}
 	w := &routev3.WeightedCluster{}
-	for _, s := range to {
+	for _, s := range clusters {
 		if s.Missing {
-			in.to.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
+			ins.to.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
 		}
 		w.Clusters = append(w.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: s.Cluster, Weight: wrapperspb.UInt32(s.Weight)})
 	}
-	in.to.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: w}
+	ins.to.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: w}
 }
 
 // redirectTo makes a route send to the rule's clusters, with the route's other settings.
-func (in *Insertion) redirectTo(r *routev3.Route) error {
+func (ins *Insertion) redirectTo(r *routev3.Route) error {
 	a := OwnAction(r)
-	a.ClusterSpecifier = in.to.GetClusterSpecifier()
-	if in.to.GetClusterNotFoundResponseCode() != routev3.RouteAction_SERVICE_UNAVAILABLE {
-		a.ClusterNotFoundResponseCode = in.to.GetClusterNotFoundResponseCode()
+	a.ClusterSpecifier = ins.to.GetClusterSpecifier()
+	if ins.to.GetClusterNotFoundResponseCode() != routev3.RouteAction_SERVICE_UNAVAILABLE {
+		a.ClusterNotFoundResponseCode = ins.to.GetClusterNotFoundResponseCode()
 	}
 	if p := a.GetRetryPolicy(); p != nil && p.GetRetryPriority() == nil {
 		a.RetryPolicy = share(p)
@@ -163,8 +163,8 @@ func (in *Insertion) redirectTo(r *routev3.Route) error {
 // the fields of the copy itself may be changed: it shares their messages.
 func OwnAction(r *routev3.Route) *routev3.RouteAction {
 	a := &routev3.RouteAction{}
-	if of := r.GetRoute(); of != nil {
-		a = shareAction(of)
+	if action := r.GetRoute(); action != nil {
+		a = shareAction(action)
 	}
 	r.Action = &routev3.Route_Route{Route: a}
 	return a

@@ -87,17 +87,17 @@ func divide(weight uint64, ls []ir.Locality) []uint32 {
 		total += uint64(l.Weight)
 	}
 	out := make([]uint32, len(ls))
-	left := weight
+	remaining := weight
 	order := make([]int, len(ls))
 	for i, l := range ls {
 		part := weight * uint64(l.Weight) / total
 		out[i], order[i] = uint32(part), i
-		left -= part
+		remaining -= part
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(weight*uint64(ls[b].Weight)%total, weight*uint64(ls[a].Weight)%total)
 	})
-	for _, i := range order[:min(left, uint64(len(order)))] {
+	for _, i := range order[:min(remaining, uint64(len(order)))] {
 		out[i]++
 	}
 	for i := range out {

@@ -19,17 +19,17 @@ func canHandle(as, r *routev3.Route) bool {
 
 // changesPrefix reports whether a route replaces the prefix that it matches.
 func changesPrefix(r *routev3.Route) bool {
-	a, to := r.GetRoute(), r.GetRedirect()
-	return a.GetPrefixRewrite() != "" || to.GetPrefixRewrite() != "" ||
-		removesPrefix(a.GetRegexRewrite(), r.GetMatch()) || removesPrefix(to.GetRegexRewrite(), r.GetMatch())
+	a, redirection := r.GetRoute(), r.GetRedirect()
+	return a.GetPrefixRewrite() != "" || redirection.GetPrefixRewrite() != "" ||
+		removesPrefix(a.GetRegexRewrite(), r.GetMatch()) || removesPrefix(redirection.GetRegexRewrite(), r.GetMatch())
 }
 
 // removesPrefix reports whether an expression is the one with which Envoy Gateway removes the
 // prefix of a match (prefix2RegexRewrite in its internal/xds/translator/route.go).
 func removesPrefix(e *matcherv3.RegexMatchAndSubstitute, m *routev3.RouteMatch) bool {
-	of := func(prefix string) string { return "^" + regexp.QuoteMeta(prefix) + `\/*` }
-	at, got := m.GetPathSeparatedPrefix()+m.GetPrefix(), e.GetPattern().GetRegex()
-	return at != "" && (got == of(at) || got == of(at+"/"))
+	expression := func(prefix string) string { return "^" + regexp.QuoteMeta(prefix) + `\/*` }
+	at, regex := m.GetPathSeparatedPrefix()+m.GetPrefix(), e.GetPattern().GetRegex()
+	return at != "" && (regex == expression(at) || regex == expression(at+"/"))
 }
 
 // samePath reports whether two matches match the same paths.

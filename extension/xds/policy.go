@@ -41,27 +41,27 @@ func CheckRule(rule *ir.PolicyRule) error {
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: some}}},
 	}
-	var to []WeightedCluster
+	var clusters []WeightedCluster
 	for _, b := range rule.Backends {
-		to = append(to, WeightedCluster{Cluster: some, Weight: b.Weight})
+		clusters = append(clusters, WeightedCluster{Cluster: some, Weight: b.Weight})
 	}
 	for i := range max(len(rule.Matches), 1) {
 		var m *ir.PolicyMatch
 		if i < len(rule.Matches) {
 			m = &rule.Matches[i]
 		}
-		in, err := NewInsertion(rule, m, to)
+		ins, err := NewInsertion(rule, m, clusters)
 		if err != nil {
 			return errors.Wrapf(err, "cannot make a route from matches[%d]", i)
 		}
-		made, err := in.Route(base, base)
+		route, err := ins.Route(base, base)
 		if err != nil {
 			return errors.Wrapf(err, "cannot make a route from matches[%d]", i)
 		}
-		if err := made.ValidateAll(); err != nil {
+		if err := route.ValidateAll(); err != nil {
 			return errors.Wrapf(err, "Envoy would refuse the route of matches[%d]", i)
 		}
-		for _, h := range made.GetMatch().GetHeaders() {
+		for _, h := range route.GetMatch().GetHeaders() {
 			if re := h.GetStringMatch().GetSafeRegex(); re != nil {
 				if err := parse.CheckExpression(re.GetRegex()); err != nil {
 					return errors.Wrapf(err, "matches[%d]: %q", i, re.GetRegex())
@@ -76,28 +76,28 @@ func CheckRule(rule *ir.PolicyRule) error {
 // route's, because a rewrite may depend on it: the policy's path is a condition on the pseudo-header
 // of the path.
 func conditions(m *ir.PolicyMatch) *routev3.RouteMatch {
-	to := &routev3.RouteMatch{}
+	match := &routev3.RouteMatch{}
 	if m == nil {
-		return to
+		return match
 	}
 	if e := ir.PathExpression(m.PathType, m.Path); e != "" {
-		to.Headers = append(to.Headers, headerMatcher(pathHeader, matches(e)))
+		match.Headers = append(match.Headers, headerMatcher(pathHeader, matches(e)))
 	}
 	if m.Method != "" {
-		to.Headers = append(to.Headers, headerMatcher(methodHeader, equals(m.Method)))
+		match.Headers = append(match.Headers, headerMatcher(methodHeader, equals(m.Method)))
 	}
 	for _, h := range m.Headers {
 		name, value, _ := strings.Cut(h, "=")
 		if e, ok := strings.CutPrefix(value, "~"); ok {
-			to.Headers = append(to.Headers, headerMatcher(name, matches(e)))
+			match.Headers = append(match.Headers, headerMatcher(name, matches(e)))
 			continue
 		}
-		to.Headers = append(to.Headers, headerMatcher(name, equals(value)))
+		match.Headers = append(match.Headers, headerMatcher(name, equals(value)))
 	}
 	if m.Clients != nil {
-		to.FilterState = append(to.FilterState, clientMatcher(m.Clients))
+		match.FilterState = append(match.FilterState, clientMatcher(m.Clients))
 	}
-	return to
+	return match
 }
 
 func headerMatcher(name string, m *matcherv3.StringMatcher) *routev3.HeaderMatcher {
@@ -142,8 +142,8 @@ func (h headers) change(add []*corev3.HeaderValueOption, remove []string) ([]*co
 		return add, remove
 	}
 	// Envoy removes headers before it adds others.
-	kept := slices.DeleteFunc(slices.Clone(add), func(o *corev3.HeaderValueOption) bool { return h.replaced[strings.ToLower(o.GetHeader().GetKey())] })
-	return slices.Concat(kept, h.add), slices.Concat(remove, h.remove)
+	retained := slices.DeleteFunc(slices.Clone(add), func(o *corev3.HeaderValueOption) bool { return h.replaced[strings.ToLower(o.GetHeader().GetKey())] })
+	return slices.Concat(retained, h.add), slices.Concat(remove, h.remove)
 }
 
 // Change changes requests to a weighted cluster of a route, and their responses.
@@ -170,16 +170,16 @@ func Answer(status uint32) *routev3.Route_DirectResponse {
 	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}}
 }
 
-func redirect(in *ir.PolicyRedirect) *routev3.RedirectAction {
-	out := &routev3.RedirectAction{HostRedirect: in.Hostname, PortRedirect: uint32(max(in.Port, 0)), ResponseCode: routev3.RedirectAction_FOUND}
-	if in.StatusCode == http.StatusMovedPermanently {
+func redirect(src *ir.PolicyRedirect) *routev3.RedirectAction {
+	out := &routev3.RedirectAction{HostRedirect: src.Hostname, PortRedirect: uint32(max(src.Port, 0)), ResponseCode: routev3.RedirectAction_FOUND}
+	if src.StatusCode == http.StatusMovedPermanently {
 		out.ResponseCode = routev3.RedirectAction_MOVED_PERMANENTLY
 	}
-	if in.Scheme != "" {
-		out.SchemeRewriteSpecifier = &routev3.RedirectAction_SchemeRedirect{SchemeRedirect: in.Scheme}
+	if src.Scheme != "" {
+		out.SchemeRewriteSpecifier = &routev3.RedirectAction_SchemeRedirect{SchemeRedirect: src.Scheme}
 	}
-	if in.Path != "" {
-		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: in.Path}
+	if src.Path != "" {
+		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: src.Path}
 	}
 	return out
 }

@@ -84,11 +84,11 @@ func (h hostile) routes(t *testing.T) []*routev3.Route {
 			if err := CheckRule(r); err != nil {
 				t.Fatalf("the index accepts an invalid rule: %v", err)
 			}
-			made, err := routeOf(base, r, &r.Matches[i], nil, nil)
+			route, err := routeOf(base, r, &r.Matches[i], nil, nil)
 			if err != nil {
 				t.Fatalf("cannot make the route of %+v: %v", h, err)
 			}
-			out = append(out, made)
+			out = append(out, route)
 		}
 	}
 	return out
@@ -99,11 +99,11 @@ func (h hostile) routes(t *testing.T) []*routev3.Route {
 func (h hostile) check(t *testing.T) int {
 	t.Helper()
 	all := h.routes(t)
-	for _, made := range all {
-		if err := made.ValidateAll(); err != nil {
+	for _, route := range all {
+		if err := route.ValidateAll(); err != nil {
 			t.Fatalf("Envoy would refuse the route of %+v: %v", h, err)
 		}
-		for _, m := range made.GetMatch().GetHeaders() {
+		for _, m := range route.GetMatch().GetHeaders() {
 			re := m.GetStringMatch().GetSafeRegex()
 			if re == nil {
 				continue
@@ -117,12 +117,12 @@ func (h hostile) check(t *testing.T) int {
 }
 
 // routeOf returns the route that a policy's rule inserts before a route.
-func routeOf(r *routev3.Route, rule *ir.PolicyRule, m *ir.PolicyMatch, to []WeightedCluster, as *routev3.Route) (*routev3.Route, error) {
-	in, err := NewInsertion(rule, m, to)
+func routeOf(r *routev3.Route, rule *ir.PolicyRule, m *ir.PolicyMatch, clusters []WeightedCluster, as *routev3.Route) (*routev3.Route, error) {
+	ins, err := NewInsertion(rule, m, clusters)
 	if err != nil {
 		return nil, err
 	}
-	return in.Route(r, as)
+	return ins.Route(r, as)
 }
 
 func hostiles() map[string]hostile {
@@ -154,8 +154,8 @@ func hostiles() map[string]hostile {
 func TestHostilePolicies(t *testing.T) {
 	for n, h := range hostiles() {
 		t.Run(n, func(t *testing.T) {
-			kept := h.check(t)
-			if want := n == "Plain"; want && kept == 0 {
+			count := h.check(t)
+			if want := n == "Plain"; want && count == 0 {
 				t.Errorf("a valid policy must not be dropped")
 			}
 		})
@@ -205,8 +205,8 @@ func TestNamesAlone(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if is := got.GetDirectResponse().GetStatus() == http.StatusForbidden; is != denied {
-					t.Errorf("%s\nmatches[%d] is denied: %t, got %s", tc.reason, i, is, got)
+				if forbidden := got.GetDirectResponse().GetStatus() == http.StatusForbidden; forbidden != denied {
+					t.Errorf("%s\nmatches[%d] is denied: %t, got %s", tc.reason, i, forbidden, got)
 				}
 				if denied && len(got.GetRequestHeadersToAdd()) > 0 {
 					t.Errorf("%s\na forged request would be admitted: %s", tc.reason, got)

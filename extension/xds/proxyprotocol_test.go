@@ -28,7 +28,7 @@ transportSocket:
 `
 
 func TestProxyProtocol(t *testing.T) {
-	const within = `
+	const wrapped = `
 transportSocket:
   name: envoy.transport_sockets.upstream_proxy_protocol
   typedConfig:
@@ -59,7 +59,7 @@ transportSocket:
 		"TLS": {
 			reason: "The TLS socket should be inside the socket that sends the header, because the header precedes TLS.",
 			tls:    &ir.UpstreamTLS{ServerName: "web.example.com"},
-			want:   within,
+			want:   wrapped,
 		},
 	}
 	for n, tc := range cases {
@@ -79,18 +79,18 @@ transportSocket:
 			if Plain(got) != tc.plain {
 				t.Errorf("\n%s\nPlain(...): want %t", tc.reason, tc.plain)
 			}
-			again, err := Cluster(got, o)
+			second, err := Cluster(got, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(show(t, got), show(t, again)); diff != "" {
+			if diff := cmp.Diff(show(t, got), show(t, second)); diff != "" {
 				t.Errorf("\n%s\nCluster(Cluster(...)): -want, +got:\n%s", tc.reason, diff)
 			}
-			made, err := Present(got, "with", "secret")
+			cluster, err := Present(got, "with", "secret")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if presents := made != nil && slices.Contains(SecretsOf(made), "secret"); presents == tc.plain {
+			if presents := cluster != nil && slices.Contains(SecretsOf(cluster), "secret"); presents == tc.plain {
 				t.Errorf("\n%s\nPresent(...): presents a certificate: %t", tc.reason, presents)
 			}
 		})

@@ -40,7 +40,7 @@ func limitRate(l *ir.RateLimit) (*anypb.Any, error) {
 	a, err := packAny(&ratelimitv3.LocalRateLimit{
 		StatPrefix: rateLimitStats,
 		TokenBucket: &typev3.TokenBucket{
-			MaxTokens: l.Requests, TokensPerFill: wrapperspb.UInt32(l.Requests), FillInterval: durationpb.New(l.Per),
+			MaxTokens: l.Requests, TokensPerFill: wrapperspb.UInt32(l.Requests), FillInterval: durationpb.New(l.Period),
 		},
 		FilterEnabled: always, FilterEnforced: always,
 	})

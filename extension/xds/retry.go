@@ -43,7 +43,7 @@ var safeMethods = map[string]bool{"GET": true, "HEAD": true, "OPTIONS": true, "T
 // routes share them: never change them.
 var policies = sync.OnceValues(func() (map[bool]*routev3.RetryPolicy, error) {
 	out := map[bool]*routev3.RetryPolicy{}
-	for safe, on := range map[bool]string{false: retryOn, true: retryOnSafe} {
+	for safe, triggers := range map[bool]string{false: retryOn, true: retryOnSafe} {
 		hosts, err := packAny(&previoushostsv3.PreviousHostsPredicate{})
 		if err != nil {
 			return nil, errors.Wrap(err, "cannot marshal retry predicate")
@@ -53,7 +53,7 @@ var policies = sync.OnceValues(func() (map[bool]*routev3.RetryPolicy, error) {
 			return nil, err
 		}
 		out[safe] = &routev3.RetryPolicy{
-			RetryOn:       on,
+			RetryOn:       triggers,
 			NumRetries:    wrapperspb.UInt32(retries),
 			RetryPriority: priority,
 			RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{

@@ -52,8 +52,8 @@ type Settings struct {
 //
 // Envoy Gateway makes everything else of the backends (buildXdsCluster in its
 // internal/xds/translator/cluster.go).
-func NewSettings(from *clusterv3.Cluster, routeHosts map[string]bool, services bool) (Settings, error) {
-	c := proto.CloneOf(from)
+func NewSettings(cluster *clusterv3.Cluster, routeHosts map[string]bool, services bool) (Settings, error) {
+	c := proto.CloneOf(cluster)
 	dropEndpoints(c)
 	c.DnsLookupFamily = defaultCluster().GetDnsLookupFamily()
 	if c.CommonLbConfig == nil {
@@ -167,8 +167,8 @@ func leaveZone(config *corev3.TypedExtensionConfig) error {
 // ofService reports whether the preference of a zone is one that Envoy Gateway makes of a Service
 // (processPreferLocalZone in its internal/gatewayapi/route.go).
 func ofService(c *commonv3.LocalityLbConfig) bool {
-	for _, from := range []uint32{1, 3} {
-		if proto.Equal(c, nearFrom(from)) {
+	for _, threshold := range []uint32{1, 3} {
+		if proto.Equal(c, nearFrom(threshold)) {
 			return true
 		}
 	}
@@ -212,9 +212,9 @@ func speakToOthers(c *clusterv3.Cluster) (*ir.HTTP2, error) {
 }
 
 // filtersForOthers returns a cluster's filters without those that add the credentials of a backend.
-func filtersForOthers(in []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
+func filtersForOthers(filters []*hcmv3.HttpFilter) []*hcmv3.HttpFilter {
 	var out []*hcmv3.HttpFilter
-	for _, f := range in {
+	for _, f := range filters {
 		if !strings.HasPrefix(f.GetName(), credentialInjector) {
 			out = append(out, f)
 		}

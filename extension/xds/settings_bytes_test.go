@@ -57,9 +57,9 @@ func TestAppendSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from, to := read(t, template), read(t, template)
 			tc.change(to)
-			before := proto.CloneOf(to)
+			original := proto.CloneOf(to)
 			got := settingsOfBoth(t, from, to)
-			if !proto.Equal(before, to) {
+			if !proto.Equal(original, to) {
 				t.Errorf("\n%s\nAppendSettings(...) changed the cluster:\n%v", tc.reason, to)
 			}
 			if got.sameBytes != tc.same || got.sameSettings != tc.same {

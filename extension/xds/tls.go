@@ -98,12 +98,12 @@ func altNames(t *ir.UpstreamTLS) []*tlsv3.SubjectAltNameMatcher {
 	}
 	out := make([]*tlsv3.SubjectAltNameMatcher, 0, len(names))
 	for _, n := range names {
-		of := tlsv3.SubjectAltNameMatcher_DNS
+		sanType := tlsv3.SubjectAltNameMatcher_DNS
 		if n.URI {
-			of = tlsv3.SubjectAltNameMatcher_URI
+			sanType = tlsv3.SubjectAltNameMatcher_URI
 		}
 		out = append(out, &tlsv3.SubjectAltNameMatcher{
-			SanType: of,
+			SanType: sanType,
 			Matcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: n.Value}},
 		})
 	}

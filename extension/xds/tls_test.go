@@ -78,8 +78,8 @@ func TestSpeakTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := got.GetCommonTlsContext().GetValidationContext()
-			if of := got.GetCommonTlsContext().GetCombinedValidationContext(); of != nil {
-				v = of.GetDefaultValidationContext()
+			if combined := got.GetCommonTlsContext().GetCombinedValidationContext(); combined != nil {
+				v = combined.GetDefaultValidationContext()
 			}
 			secrets := Authorities(&ir.Shape{TLS: tc.tls})
 			if (len(secrets) == 1) != tc.secret || len(secrets) == 1 && (!slices.Contains(SecretsOf(c), secrets[0].GetName()) || secrets[0].GetValidationContext().GetTrustedCa().GetInlineString() != tc.tls.CA) {
@@ -147,10 +147,10 @@ func TestRemoteTLS(t *testing.T) {
 				{Name: "here", Endpoints: endpoints("10.0.0.1")},
 				{Name: "there", Priority: 1, Remote: true, Endpoints: endpoints("10.0.0.2")},
 			}, 0, ir.Tuning{})
-			for i, of := range a.GetEndpoints() {
-				mark := of.GetLbEndpoints()[0].GetMetadata().GetFilterMetadata()[socketMatch]
+			for i, group := range a.GetEndpoints() {
+				mark := group.GetLbEndpoints()[0].GetMetadata().GetFilterMetadata()[socketMatch]
 				if marked := proto.Equal(mark, c.GetTransportSocketMatches()[0].GetMatch()); marked != (i == 1) {
-					t.Errorf("%s\nendpoint of %s is marked: %t", tc.reason, of.GetLocality().GetRegion(), marked)
+					t.Errorf("%s\nendpoint of %s is marked: %t", tc.reason, group.GetLocality().GetRegion(), marked)
 				}
 			}
 		})

@@ -27,8 +27,8 @@ import (
 // cluster with an endpoint list of the extension keeps that list's tuning.
 func Tuned(c *clusterv3.Cluster, t ir.Tuning) ir.Tuning {
 	if list := strings.TrimPrefix(c.GetEdsClusterConfig().GetServiceName(), XDSTPPrefix); strings.HasPrefix(list, ir.OursPrefix) {
-		if _, of, ok := ir.ParseTuning(list); ok {
-			return of
+		if _, tuning, ok := ir.ParseTuning(list); ok {
+			return tuning
 		}
 	}
 	if len(c.GetHealthChecks()) == 0 {
@@ -41,8 +41,8 @@ func Tuned(c *clusterv3.Cluster, t ir.Tuning) ir.Tuning {
 // prefersLocal reports whether a load balancer prefers Envoy's zone (buildZoneAwareLbConfig in
 // Envoy Gateway's internal/xds/translator/cluster.go).
 func prefersLocal(p *clusterv3.LoadBalancingPolicy) bool {
-	for _, of := range p.GetPolicies() {
-		a := of.GetTypedExtensionConfig().GetTypedConfig()
+	for _, policy := range p.GetPolicies() {
+		a := policy.GetTypedExtensionConfig().GetTypedConfig()
 		if bytes.Equal(a.GetValue(), defaultLeastRequest) {
 			// The usual case, without decoding.
 			continue
@@ -70,7 +70,7 @@ func weighZones(ls []ir.Locality, zones []ir.ZoneWeight) []ir.Locality {
 	for _, z := range zones {
 		weights[z.Zone] = uint64(z.Weight)
 	}
-	of := func(zone string) uint64 {
+	weightOf := func(zone string) uint64 {
 		if w, ok := weights[zone]; ok {
 			return w
 		}
@@ -86,18 +86,18 @@ func weighZones(ls []ir.Locality, zones []ir.ZoneWeight) []ir.Locality {
 		groups[k] = append(groups[k], i)
 	}
 	for k := range groups {
-		total = max(total, of(k.zone)*uint64(len(groups)))
+		total = max(total, weightOf(k.zone)*uint64(len(groups)))
 	}
 	// Envoy adds the weights of a priority in 32 bits.
 	whole := min(total*weightScale, maxWeight)
 	out := slices.Clone(ls)
 	for k, group := range groups {
-		in := make([]ir.Locality, 0, len(group))
+		members := make([]ir.Locality, 0, len(group))
 		for _, i := range group {
-			in = append(in, ls[i])
+			members = append(members, ls[i])
 		}
-		w := of(k.zone) * whole / max(total, 1)
-		for n, part := range divide(w, in) {
+		w := weightOf(k.zone) * whole / max(total, 1)
+		for n, part := range divide(w, members) {
 			if w == 0 {
 				part = 0
 			}
@@ -129,7 +129,7 @@ func byZone(ls []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoi
 		if n < 0 {
 			n = len(ls)
 		}
-		one := &endpointv3.LocalityLbEndpoints{
+		merged := &endpointv3.LocalityLbEndpoints{
 			Locality: &corev3.Locality{Zone: ls[0].GetLocality().GetZone()},
 			Priority: ls[0].GetPriority(),
 		}
@@ -139,12 +139,12 @@ func byZone(ls []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoi
 			if n > 1 {
 				weighEndpoints(l)
 			}
-			one.LbEndpoints = append(one.LbEndpoints, l.GetLbEndpoints()...)
+			merged.LbEndpoints = append(merged.LbEndpoints, l.GetLbEndpoints()...)
 		}
 		if weight > 0 {
-			one.LoadBalancingWeight = wrapperspb.UInt32(weight)
+			merged.LoadBalancingWeight = wrapperspb.UInt32(weight)
 		}
-		out = append(out, one)
+		out = append(out, merged)
 		ls = ls[n:]
 	}
 	return out

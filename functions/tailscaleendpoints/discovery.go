@@ -80,9 +80,9 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	if e.spec.AutoDiscovery == nil || e.discovery == nil {
 		return out
 	}
-	taken := map[string]bool{}
+	usedNames := map[string]bool{}
 	for _, ep := range e.spec.Endpoints {
-		taken[ep.Name] = true
+		usedNames[ep.Name] = true
 	}
 	own := map[string]bool{}
 	for _, g := range []*group{e.ingress, e.egress} {
@@ -96,10 +96,10 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	})
 	for _, d := range all {
 		name := endpointName(d)
-		if taken[name] || d.NodeID != "" && own[d.NodeID] {
+		if usedNames[name] || d.NodeID != "" && own[d.NodeID] {
 			continue
 		}
-		taken[name] = true
+		usedNames[name] = true
 		out[name] = d
 	}
 	return out

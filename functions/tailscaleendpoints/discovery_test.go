@@ -15,9 +15,9 @@ import (
 )
 
 // namesOf returns the device or service of each endpoint name.
-func namesOf(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) map[string]string {
+func namesOf(spec []gatewayv1alpha1.Endpoint, discovered ...tailnetv1alpha1.Discovered) map[string]string {
 	d := &tailnetv1alpha1.Discovery{}
-	d.Status.AtProvider.Discovered = of
+	d.Status.AtProvider.Discovered = discovered
 	e := outline(facts{
 		spec:     gatewayv1alpha1.TailscaleEndpointsSpec{AutoDiscovery: &gatewayv1alpha1.AutoDiscovery{}, Endpoints: spec},
 		observed: observed{discovery: d},
@@ -39,48 +39,48 @@ func TestFoundNames(t *testing.T) {
 		return tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverServices, Name: name}
 	}
 	cases := map[string]struct {
-		reason string
-		spec   []gatewayv1alpha1.Endpoint
-		of     []tailnetv1alpha1.Discovered
-		want   map[string]string
+		reason     string
+		spec       []gatewayv1alpha1.Endpoint
+		discovered []tailnetv1alpha1.Discovered
+		want       map[string]string
 	}{
 		"Usual": {
-			reason: "A device has its own name, and a service svc-NAME.",
-			of:     []tailnetv1alpha1.Discovered{device("payments", "n1"), service("svc:payments")},
-			want:   map[string]string{"payments": "Devices payments", "svc-payments": "Services svc:payments"},
+			reason:     "A device has its own name, and a service svc-NAME.",
+			discovered: []tailnetv1alpha1.Discovered{device("payments", "n1"), service("svc:payments")},
+			want:       map[string]string{"payments": "Devices payments", "svc-payments": "Services svc:payments"},
 		},
 		"Spoofed": {
-			reason: "A device with the name of a service's endpoint gets another name.",
-			of:     []tailnetv1alpha1.Discovered{device("svc-payments", "n1"), service("svc:payments")},
-			want:   map[string]string{"ts-device-svc-payments-b1052459": "Devices svc-payments", "svc-payments": "Services svc:payments"},
+			reason:     "A device with the name of a service's endpoint gets another name.",
+			discovered: []tailnetv1alpha1.Discovered{device("svc-payments", "n1"), service("svc:payments")},
+			want:       map[string]string{"ts-device-svc-payments-b1052459": "Devices svc-payments", "svc-payments": "Services svc:payments"},
 		},
 		"SpoofedAlone": {
-			reason: "A device has that other name before the service exists, so that no endpoint is renamed later.",
-			of:     []tailnetv1alpha1.Discovered{device("svc-payments", "n1")},
-			want:   map[string]string{"ts-device-svc-payments-b1052459": "Devices svc-payments"},
+			reason:     "A device has that other name before the service exists, so that no endpoint is renamed later.",
+			discovered: []tailnetv1alpha1.Discovered{device("svc-payments", "n1")},
+			want:       map[string]string{"ts-device-svc-payments-b1052459": "Devices svc-payments"},
 		},
 		"SpoofedHash": {
-			reason: "A device cannot take the name of a renamed device.",
-			of:     []tailnetv1alpha1.Discovered{device("svc-payments", "n2"), device("ts-device-svc-payments-b1052459", "n1")},
+			reason:     "A device cannot take the name of a renamed device.",
+			discovered: []tailnetv1alpha1.Discovered{device("svc-payments", "n2"), device("ts-device-svc-payments-b1052459", "n1")},
 			want: map[string]string{
 				"ts-device-svc-payments-b1052459":                    "Devices svc-payments",
 				"ts-device-ts-device-svc-payments-b1052459-883fbaf2": "Devices ts-device-svc-payments-b1052459",
 			},
 		},
 		"Spec": {
-			reason: "Endpoints of the spec take precedence over devices and services.",
-			spec:   []gatewayv1alpha1.Endpoint{{Name: "svc-payments"}, {Name: "laptop"}},
-			of:     []tailnetv1alpha1.Discovered{device("laptop", "n1"), service("svc:payments")},
-			want:   map[string]string{},
+			reason:     "Endpoints of the spec take precedence over devices and services.",
+			spec:       []gatewayv1alpha1.Endpoint{{Name: "svc-payments"}, {Name: "laptop"}},
+			discovered: []tailnetv1alpha1.Discovered{device("laptop", "n1"), service("svc:payments")},
+			want:       map[string]string{},
 		},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			for range 2 {
-				if diff := cmp.Diff(tc.want, namesOf(tc.spec, tc.of...)); diff != "" {
+				if diff := cmp.Diff(tc.want, namesOf(tc.spec, tc.discovered...)); diff != "" {
 					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 				}
-				slices.Reverse(tc.of)
+				slices.Reverse(tc.discovered)
 			}
 		})
 	}

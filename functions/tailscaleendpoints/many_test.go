@@ -111,13 +111,13 @@ func stored(t *testing.T, name string, r *fnv1.Resource) map[string]any {
 // messages between Crossplane and the function, and that the response expires while Crossplane may
 // miss changes of so many children.
 func TestManyDiscovered(t *testing.T) {
-	var of []map[string]any
+	var objs []map[string]any
 	for _, doc := range strings.Split(manifests, "\n---\n") {
 		m := map[string]any{}
 		if err := yaml.Unmarshal([]byte(doc), &m); err != nil {
 			t.Fatal(err)
 		}
-		of = append(of, m)
+		objs = append(objs, m)
 	}
 	d := &tailnetv1alpha1.Discovery{TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: "Discovery"}}
 	d.SetConditions(xpv2.Available())
@@ -134,10 +134,10 @@ func TestManyDiscovered(t *testing.T) {
 			Port: int32(10000 + i), Protocol: "TCP", Target: "endpoint/svc-" + name + "/80", Message: "No device of the tailnet has 100.64.100.100",
 		})
 	}
-	of = append(of, observedChild(t, nameDiscovery, d), observedChild(t, "machineset-egress", ms))
+	objs = append(objs, observedChild(t, nameDiscovery, d), observedChild(t, "machineset-egress", ms))
 
 	fn := &measured{fn: &Function{log: logging.NewNopLogger()}}
-	first := composetest.Settle(t, fn, of...)
+	first := composetest.Settle(t, fn, objs...)
 	var services []map[string]any
 	for name, r := range first.GetDesired().GetResources() {
 		if strings.HasPrefix(name, nameTargetService+"-") {
@@ -151,13 +151,13 @@ func TestManyDiscovered(t *testing.T) {
 		t.Error("Crossplane should call again: it may miss changes of that many children")
 	}
 
-	of[0]["status"] = first.GetDesired().GetComposite().GetResource().AsMap()["status"]
-	again := composetest.Settle(t, fn, append(of, services...)...)
-	if ttl := again.GetMeta().GetTtl().AsDuration(); ttl != 0 {
+	objs[0]["status"] = first.GetDesired().GetComposite().GetResource().AsMap()["status"]
+	second := composetest.Settle(t, fn, append(objs, services...)...)
+	if ttl := second.GetMeta().GetTtl().AsDuration(); ttl != 0 {
 		t.Errorf("the response expires after %s although no child is new", ttl)
 	}
-	of[0]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Responsive", "status": "False", "reason": "WatchCircuitOpen", "message": "Too many"}}}
-	if open := composetest.Settle(t, fn, append(of, services...)...); open.GetMeta().GetTtl().AsDuration() == 0 {
+	objs[0]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Responsive", "status": "False", "reason": "WatchCircuitOpen", "message": "Too many"}}}
+	if open := composetest.Settle(t, fn, append(objs, services...)...); open.GetMeta().GetTtl().AsDuration() == 0 {
 		t.Error("Crossplane should call again while its circuit breaker is open")
 	}
 	if most := maxMessage * 3 / 4; fn.took > most || fn.gave > most {
@@ -184,7 +184,7 @@ func TestManyTargets(t *testing.T) {
 	for i := range ports {
 		ports[i] = map[string]any{"name": fmt.Sprintf("port-with-a-n%02d", i), "port": int64(60000 + i), "protocol": "HTTP"}
 	}
-	of := []map[string]any{{
+	objs := []map[string]any{{
 		"apiVersion": "gateway.tailscale.com/v1alpha1", "kind": "TailscaleEndpoints", "metadata": map[string]any{"name": "web", "namespace": "shop"},
 		"spec": map[string]any{"tailnet": "example", "proxy": map[string]any{"replicas": int64(8), "connectionType": "egress"}, "ports": ports, "endpoints": endpoints},
 	}, {
@@ -192,7 +192,7 @@ func TestManyTargets(t *testing.T) {
 		"spec": map[string]any{"tags": []any{"tag:k8s"}},
 	}}
 	fn := &measured{fn: &Function{log: logging.NewNopLogger()}}
-	first := composetest.Settle(t, fn, of...)
+	first := composetest.Settle(t, fn, objs...)
 
 	ms := &tailnetv1alpha1.MachineSet{TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet"}}
 	for i := range 8 {
@@ -208,22 +208,22 @@ func TestManyTargets(t *testing.T) {
 	for _, c := range config.Targets {
 		ms.Status.Egress = append(ms.Status.Egress, tailnetv1alpha1.MachineSetEgressPort{Port: c.ProxyPort, Protocol: c.Protocol, Target: c.Key, Message: strings.Repeat("m", 128)})
 	}
-	of = append(of, observedChild(t, "machineset-egress", ms))
+	objs = append(objs, observedChild(t, "machineset-egress", ms))
 	for name, r := range first.GetDesired().GetResources() {
 		if name != "machineset-egress" {
-			of = append(of, stored(t, name, r))
+			objs = append(objs, stored(t, name, r))
 		}
 	}
-	of[0]["status"] = first.GetDesired().GetComposite().GetResource().AsMap()["status"]
-	again := composetest.Settle(t, fn, of...)
-	of[0]["status"] = again.GetDesired().GetComposite().GetResource().AsMap()["status"]
-	composetest.Settle(t, fn, of...)
+	objs[0]["status"] = first.GetDesired().GetComposite().GetResource().AsMap()["status"]
+	second := composetest.Settle(t, fn, objs...)
+	objs[0]["status"] = second.GetDesired().GetComposite().GetResource().AsMap()["status"]
+	composetest.Settle(t, fn, objs...)
 	t.Logf("%d calls, requests of %d bytes and responses of %d at most", fn.n, fn.took, fn.gave)
 	if fn.took > maxMessage || fn.gave > maxMessage {
 		t.Errorf("requests of %d bytes and responses of %d, of which Crossplane accepts %d", fn.took, fn.gave, maxMessage)
 	}
-	objects := map[string]any{"the composite": of[0]}
-	for name, r := range again.GetDesired().GetResources() {
+	objects := map[string]any{"the composite": objs[0]}
+	for name, r := range second.GetDesired().GetResources() {
 		objects[name] = r.GetResource().AsMap()
 	}
 	for name, o := range objects {

@@ -52,9 +52,9 @@ func wantsPodMonitor(p gatewayv1alpha1.Proxy) bool {
 }
 
 // labelsOf returns labels as plain strings.
-func labelsOf(in map[string]tailnetv1alpha1.LabelValue) map[string]string {
-	out := make(map[string]string, len(in))
-	for k, v := range in {
+func labelsOf(labels map[string]tailnetv1alpha1.LabelValue) map[string]string {
+	out := make(map[string]string, len(labels))
+	for k, v := range labels {
 		out[k] = string(v)
 	}
 	return out

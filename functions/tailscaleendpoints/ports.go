@@ -26,8 +26,8 @@ func (e *endpoints) ingressPorts() *tailnetv1alpha1.ProxySetPorts {
 	if out.All || e.proxySet == nil {
 		return out
 	}
-	before := e.proxySet.Spec.IngressPorts
-	out.KeepHosted = before == nil || before.KeepHosted && slices.Equal(before.Allowed, out.Allowed)
+	previous := e.proxySet.Spec.IngressPorts
+	out.KeepHosted = previous == nil || previous.KeepHosted && slices.Equal(previous.Allowed, out.Allowed)
 	return out
 }
 

@@ -92,7 +92,7 @@ func (e *endpoints) targets() (all []target, refused []string) {
 	if e.proxySet != nil {
 		for _, t := range e.proxySet.Spec.Targets {
 			if c, ok := claims[t.Name]; ok {
-				c.Held = 1
+				c.Allocated = 1
 				claims[t.Name] = c
 			}
 		}
@@ -140,9 +140,9 @@ func (e *endpoints) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gateway
 
 // withNames gives each port a name: its own, or a unique one of its protocol and number.
 func withNames(ports []gatewayv1alpha1.EndpointsPort) []gatewayv1alpha1.EndpointsPort {
-	taken := map[string]bool{}
+	usedNames := map[string]bool{}
 	for _, p := range ports {
-		taken[p.Name] = true
+		usedNames[p.Name] = true
 	}
 	out := slices.Clone(ports)
 	for i, p := range out {
@@ -151,10 +151,10 @@ func withNames(ports []gatewayv1alpha1.EndpointsPort) []gatewayv1alpha1.Endpoint
 		}
 		suffix := fmt.Sprintf("-%d", p.Port)
 		name := strings.ToLower(string(cmp.Or(p.Protocol, gatewayv1alpha1.EndpointProtocolTCP))) + suffix
-		for taken[name] {
+		for usedNames[name] {
 			name += suffix
 		}
-		out[i].Name, taken[name] = name, true
+		out[i].Name, usedNames[name] = name, true
 	}
 	return out
 }
@@ -299,9 +299,9 @@ func (e *endpoints) place(t *target) {
 	case clusterName(t.Host):
 		t.direct = true
 	default:
-		before := e.targetBefore(t.name)
-		t.direct = before != nil && before.Address == t.Address()
-		t.unplaced = before == nil || before.Address != "" && !t.direct
+		previous := e.targetBefore(t.name)
+		t.direct = previous != nil && previous.Address == t.Address()
+		t.unplaced = previous == nil || previous.Address != "" && !t.direct
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 
 // candidates returns the Services that may be in front of a Gateway, and the other Services as
 // refused. Both omit Services that are being deleted.
-func candidates(g *gwapiv1.Gateway, in []corev1.Service, namespaces []string) (out, refused []corev1.Service) {
+func candidates(g *gwapiv1.Gateway, services []corev1.Service, namespaces []string) (out, refused []corev1.Service) {
 	var named, unknown []corev1.Service
-	for _, s := range in {
+	for _, s := range services {
 		switch {
 		case s.GetDeletionTimestamp() != nil:
 		case s.GetNamespace() != g.GetNamespace() && !slices.Contains(namespaces, s.GetNamespace()):
@@ -41,11 +41,11 @@ func candidates(g *gwapiv1.Gateway, in []corev1.Service, namespaces []string) (o
 // load balancer, one in the cluster, or one that the Gateway's spec requests (envoyproxy/gateway
 // v1.9 internal/gatewayapi/status/gateway.go, UpdateGatewayStatusProgrammedCondition).
 func addressed(g *gwapiv1.Gateway, s corev1.Service) bool {
-	of := slices.Concat(s.Spec.ClusterIPs, s.Spec.ExternalIPs, []string{s.Spec.ClusterIP})
+	addresses := slices.Concat(s.Spec.ClusterIPs, s.Spec.ExternalIPs, []string{s.Spec.ClusterIP})
 	for _, i := range s.Status.LoadBalancer.Ingress {
-		of = append(of, i.IP, i.Hostname)
+		addresses = append(addresses, i.IP, i.Hostname)
 	}
-	return slices.ContainsFunc(g.Status.Addresses, func(a gwapiv1.GatewayStatusAddress) bool { return a.Value != "" && slices.Contains(of, a.Value) })
+	return slices.ContainsFunc(g.Status.Addresses, func(a gwapiv1.GatewayStatusAddress) bool { return a.Value != "" && slices.Contains(addresses, a.Value) })
 }
 
 // elsewhere reports whether the Gateway's addresses may differ from those of its Service: with a

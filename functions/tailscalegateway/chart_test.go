@@ -49,8 +49,8 @@ func TestExtensionIsTheChart(t *testing.T) {
 
 	// One difference is intended: Envoy Gateway may run in several namespaces.
 	policy, d := e.networkPolicy(), e.composeDeployment()
-	beside := &d.Spec.Template.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm
-	beside.NamespaceSelector, beside.Namespaces = nil, []string{namespace}
+	term := &d.Spec.Template.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm
+	term.NamespaceSelector, term.Namespaces = nil, []string{namespace}
 	// Another difference: the chart has one Lease for all Gateways, and its role grants only that
 	// name.
 	lease, leading := e.leaseRole(), e.roleBinding(suffixLease, rbacv1.RoleRef{Kind: "Role", Name: e.name + suffixLease})
@@ -72,13 +72,13 @@ func TestExtensionIsTheChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := map[string]string{}
+	docs := map[string]string{}
 	for _, doc := range strings.Split(string(b), "\n---\n") {
 		m := metav1.PartialObjectMetadata{}
 		if err := yaml.Unmarshal([]byte(doc), &m); err != nil {
 			t.Fatal(err)
 		}
-		of[m.Kind+"/"+m.Name] = doc
+		docs[m.Kind+"/"+m.Name] = doc
 	}
 	for name, pair := range map[string]struct{ got, want client.Object }{
 		"Deployment/web-extension":          {d, &appsv1.Deployment{}},
@@ -93,12 +93,12 @@ func TestExtensionIsTheChart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The labels of the chart's pods contain its release.
-			doc := strings.ReplaceAll(of[name], "app.kubernetes.io/instance: tailscale-gateway-extension", "app.kubernetes.io/instance: web-extension")
+			doc := strings.ReplaceAll(docs[name], "app.kubernetes.io/instance: tailscale-gateway-extension", "app.kubernetes.io/instance: web-extension")
 			if err := yaml.UnmarshalStrict([]byte(doc), pair.want); err != nil {
 				t.Fatal(err)
 			}
-			if of, ok := pair.want.(*appsv1.Deployment); ok {
-				makesCertificates(t, of)
+			if deployment, ok := pair.want.(*appsv1.Deployment); ok {
+				makesCertificates(t, deployment)
 			}
 			for _, o := range []client.Object{pair.want, pair.got} {
 				o.GetObjectKind().SetGroupVersionKind(pair.want.GetObjectKind().GroupVersionKind())

@@ -194,8 +194,8 @@ func (gp *gatewayPlan) routesReady() compose.Condition {
 	for _, state := range []tailnetv1alpha1.GeneratedRouteState{
 		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused, tailnetv1alpha1.GeneratedRoutePending,
 	} {
-		if in := gp.routesIn(state); len(in) > 0 {
-			return gp.routesNotReady(in)
+		if routes := gp.routesIn(state); len(routes) > 0 {
+			return gp.routesNotReady(routes)
 		}
 	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonRoutesAccepted, Message: "The Gateway has accepted all generated routes"}
@@ -203,8 +203,8 @@ func (gp *gatewayPlan) routesReady() compose.Condition {
 
 // routesNotReady returns a condition about the first of some routes in one state, and the number
 // of the others.
-func (gp *gatewayPlan) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRoute) compose.Condition {
-	first := in[0]
+func (gp *gatewayPlan) routesNotReady(routes []tailnetv1alpha1.ReportedGeneratedRoute) compose.Condition {
+	first := routes[0]
 	c := compose.Condition{Status: compose.False, Message: fmt.Sprintf("%s of tailnet %q: %s", first.Service, first.Tailnet, first.Message)}
 	switch {
 	case first.State == tailnetv1alpha1.GeneratedRoutePending:
@@ -217,7 +217,7 @@ func (gp *gatewayPlan) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRout
 	default:
 		c.Reason = meta.ReasonRouteConflict
 	}
-	if n := len(in) - 1; n > 0 {
+	if n := len(routes) - 1; n > 0 {
 		c.Message += fmt.Sprintf(" (and %d more)", n)
 	}
 	return c

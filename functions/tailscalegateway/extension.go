@@ -163,11 +163,11 @@ func (e *extension) address() string {
 // references returns the objects that Envoy Gateway's configuration must reference in addition to
 // the address, for a message: the extension answers only clients with a certificate that it issued.
 func (e *extension) references() string {
-	made := "Secret " + e.owner.Namespace + "/" + names.ExtensionClient(e.name)
+	clientSecret := "Secret " + e.owner.Namespace + "/" + names.ExtensionClient(e.name)
 	if t := e.spec.ExtensionServer.TLS; t != nil {
-		return made + " as tls.clientCertificateRef, and as tls.certificateRef one whose tls.crt is what the certificate of Secret " + t.CertificateRef.Name + " chains to"
+		return clientSecret + " as tls.clientCertificateRef, and as tls.certificateRef one whose tls.crt is what the certificate of Secret " + t.CertificateRef.Name + " chains to"
 	}
-	return made + " as tls.certificateRef and as tls.clientCertificateRef"
+	return clientSecret + " as tls.certificateRef and as tls.clientCertificateRef"
 }
 
 // ready returns a condition that is True if a replica answers.

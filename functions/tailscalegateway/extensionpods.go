@@ -72,11 +72,11 @@ func (e *extension) leaseRole() *rbacv1.Role {
 
 // roleBinding returns a binding that grants a role's permissions to the account, in the namespace
 // only.
-func (e *extension) roleBinding(suffix string, to rbacv1.RoleRef) *rbacv1.RoleBinding {
-	to.APIGroup = rbacv1.GroupName
+func (e *extension) roleBinding(suffix string, role rbacv1.RoleRef) *rbacv1.RoleBinding {
+	role.APIGroup = rbacv1.GroupName
 	return &rbacv1.RoleBinding{
 		ObjectMeta: e.objectMeta(suffix),
-		RoleRef:    to,
+		RoleRef:    role,
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: e.name, Namespace: e.owner.Namespace}},
 	}
 }
@@ -119,7 +119,7 @@ func (e *extension) budget() *policyv1.PodDisruptionBudget {
 // request endpoints. Those run in Envoy Gateway's namespaces, or in the Gateway's. The policy also
 // selects namespaces, because any user may label pods.
 func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
-	from := func(port string, pods *metav1.LabelSelector, namespaces ...string) networkingv1.NetworkPolicyIngressRule {
+	ingressRule := func(port string, pods *metav1.LabelSelector, namespaces ...string) networkingv1.NetworkPolicyIngressRule {
 		namespaces = slices.Clone(namespaces)
 		slices.Sort(namespaces)
 		out := networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{{Port: ptr.To(intstr.FromString(port))}}}
@@ -136,9 +136,9 @@ func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
 			PodSelector: metav1.LabelSelector{MatchLabels: e.selector()},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{
-				from(nameHooks, &metav1.LabelSelector{MatchLabels: envoyGatewayLabels}, e.envoyGateway...),
-				from(nameEDS, &metav1.LabelSelector{MatchLabels: envoyLabels}, append(slices.Clone(e.envoyGateway), e.owner.Namespace)...),
-				from(nameMetrics, nil, "monitoring"),
+				ingressRule(nameHooks, &metav1.LabelSelector{MatchLabels: envoyGatewayLabels}, e.envoyGateway...),
+				ingressRule(nameEDS, &metav1.LabelSelector{MatchLabels: envoyLabels}, append(slices.Clone(e.envoyGateway), e.owner.Namespace)...),
+				ingressRule(nameMetrics, nil, "monitoring"),
 			},
 		},
 	}

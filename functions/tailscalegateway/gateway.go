@@ -119,9 +119,9 @@ func (g *gateway) valid() compose.Condition {
 }
 
 // namesOf returns the names of Services, for messages.
-func namesOf(in []corev1.Service) string {
-	out := make([]string, len(in))
-	for i, s := range in {
+func namesOf(services []corev1.Service) string {
+	out := make([]string, len(services))
+	for i, s := range services {
 		out[i] = s.GetNamespace() + "/" + s.GetName()
 	}
 	slices.Sort(out)

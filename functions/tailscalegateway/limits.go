@@ -30,7 +30,7 @@ func (gp *gatewayPlan) limitServices(services []*service) {
 	claims := gp.serviceClaims()
 	admitted, _ := quota.Admit(maxServices, wanted, func(v *service) quota.Claim {
 		c := claims[v.target]
-		c.Held = held(v.observed != nil)
+		c.Allocated = held(v.observed != nil)
 		return c
 	})
 	for _, v := range admitted {
@@ -79,8 +79,8 @@ func claimOf(r tailnetv1alpha1.ReportedRoute) quota.Claim {
 
 // older sets a claim, unless there is an older one.
 func older(claims map[string]quota.Claim, key string, c quota.Claim) {
-	before, ok := claims[key]
-	if !ok || cmp.Or(c.Created.Compare(before.Created), cmp.Compare(c.UID, before.UID)) < 0 {
+	existing, ok := claims[key]
+	if !ok || cmp.Or(c.Created.Compare(existing.Created), cmp.Compare(c.UID, existing.UID)) < 0 {
 		claims[key] = c
 	}
 }
@@ -103,23 +103,23 @@ func (gp *gatewayPlan) hostnameClaims() map[string]quota.Claim {
 // limit returns the domains within the maximum, and limits the zone's names. The ones that are
 // resolved stay.
 func (v *resolver) limit(domains []string, claims map[string]quota.Claim) []string {
-	before := v.observedZone()
-	resolved, asked := map[string]bool{}, map[string]bool{}
-	for _, n := range before.Names {
+	previous := v.observedZone()
+	resolved, existing := map[string]bool{}, map[string]bool{}
+	for _, n := range previous.Names {
 		resolved[n.Name] = true
 	}
-	for _, d := range before.Domains {
-		asked[d.Name] = true
+	for _, d := range previous.Domains {
+		existing[d.Name] = true
 	}
 	names, omitted := quota.Admit(maxNames, v.zone.Names, func(n zone.Name) quota.Claim {
 		c := claims[n.Name]
-		c.Held = held(resolved[n.Name])
+		c.Allocated = held(resolved[n.Name])
 		return c
 	})
 	v.zone.Names, v.full = names, omitted > 0
 	domains, omitted = quota.Admit(maxDomains, domains, func(d string) quota.Claim {
 		c := claims[d]
-		c.Held = held(asked[d])
+		c.Allocated = held(existing[d])
 		return c
 	})
 	v.full = v.full || omitted > 0

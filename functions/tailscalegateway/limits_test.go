@@ -92,24 +92,24 @@ func TestLimitServicesCondition(t *testing.T) {
 
 func TestLimitHostnames(t *testing.T) {
 	f := crowd(0)
-	before := zone.Zone{}
+	previous := zone.Zone{}
 	for i := range maxDomains {
 		r := reportedRoute(fmt.Sprint("team", i%50), fmt.Sprintf("m%04d", i), 20, fmt.Sprintf("m%04d.example.com", i))
 		f.report.Routes = append(f.report.Routes, r)
-		before.Domains = append(before.Domains, zone.Domain{Name: r.Hostnames[0]})
-		before.Names = append(before.Names, zone.Name{Name: r.Hostnames[0]})
+		previous.Domains = append(previous.Domains, zone.Domain{Name: r.Hostnames[0]})
+		previous.Names = append(previous.Names, zone.Name{Name: r.Hostnames[0]})
 	}
 	f.report.Routes = append(f.report.Routes, reportedRoute("a", "a", 1, "a.example.com"))
 	gp := outline(f)
 	v := &resolver{tailnet: gp.tailnets[0], config: &corev1.ConfigMap{}}
 	v.tailnet.SplitDNS = &gatewayv1alpha1.GatewaySplitDNS{}
-	encoded, err := before.Encode()
+	encoded, err := previous.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.config.Data = map[string]string{zone.ConfigMapKey: encoded}
 	domains := []string{"a.example.com"}
-	for _, d := range before.Domains {
+	for _, d := range previous.Domains {
 		domains = append(domains, d.Name)
 	}
 	got := v.limit(domains, gp.hostnameClaims())

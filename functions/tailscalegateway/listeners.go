@@ -43,7 +43,7 @@ func (gp *gatewayPlan) shareListeners(chosen []gatewayv1alpha1.SharedListener) (
 	takes := map[int32]sharedListener{}
 	for _, c := range chosen {
 		l, m := shareListener(gp.gateway.name(), c, gp.found.Listeners)
-		if other, taken := takes[l.vipPort]; m == "" && taken && other != l {
+		if other, exists := takes[l.vipPort]; m == "" && exists && other != l {
 			m = fmt.Sprintf("listener %q would have port %d of the Tailscale Service, which leads elsewhere; give it another vipPort", c.Name, l.vipPort)
 		}
 		if m != "" {
@@ -127,9 +127,9 @@ func (gp *gatewayPlan) missingIdentity() string {
 }
 
 // sortListeners returns listeners by port, each once.
-func sortListeners(in []sharedListener) []sharedListener {
-	slices.SortFunc(in, func(a, b sharedListener) int { return cmp.Compare(a.vipPort, b.vipPort) })
-	return slices.Compact(in)
+func sortListeners(listeners []sharedListener) []sharedListener {
+	slices.SortFunc(listeners, func(a, b sharedListener) int { return cmp.Compare(a.vipPort, b.vipPort) })
+	return slices.Compact(listeners)
 }
 
 // backend returns the backend of a Tailscale Service that leads to a listener. It names the host:

@@ -276,8 +276,8 @@ func tailnetRef(t gatewayv1alpha1.GatewayTailnet) string {
 }
 
 // reference returns a reference with its defaults. A schema cannot default the namespace.
-func reference(in *gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1.GatewayRef {
-	ref := ptr.Deref(in, gatewayv1alpha1.GatewayRef{})
+func reference(specRef *gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1.GatewayRef {
+	ref := ptr.Deref(specRef, gatewayv1alpha1.GatewayRef{})
 	ref.Kind = cmp.Or(ref.Kind, kindGateway)
 	ref.Namespace = cmp.Or(ref.Namespace, namespace)
 	return ref
@@ -396,20 +396,20 @@ func findGateway(r *compose.Run, f facts) (*gateway, bool, error) {
 // it stays, even if there are others. Otherwise it returns the only Gateway. If there are several, it
 // returns none, and their names.
 func chooseGateway(gateways []gwapiv1.Gateway, recorded string) (*gwapiv1.Gateway, []string) {
-	var only *gwapiv1.Gateway
+	var candidate *gwapiv1.Gateway
 	var choices []string
 	for i := range gateways {
 		switch g := &gateways[i]; {
 		case g.GetName() == recorded:
 			return g, nil
 		case g.GetDeletionTimestamp() == nil:
-			only, choices = g, append(choices, g.GetName())
+			candidate, choices = g, append(choices, g.GetName())
 		}
 	}
 	if len(choices) > 1 {
 		return nil, choices
 	}
-	return only, nil
+	return candidate, nil
 }
 
 // find returns the Gateway of a reference for a TailscaleGateway of a namespace. It returns false

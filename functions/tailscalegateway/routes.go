@@ -104,10 +104,10 @@ func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.Repo
 		v := out[len(out)-1]
 		v.backends = append(v.backends, gp.published(b))
 	}
-	by := protectingPolicies(routes)
+	policies := protectingPolicies(routes)
 	for _, v := range out {
 		v.limit()
-		if v.omitted = cmp.Or(gp.unpublished(by[v.target]), v.omitted); v.omitted != "" {
+		if v.omitted = cmp.Or(gp.unpublished(policies[v.target]), v.omitted); v.omitted != "" {
 			v.mistake = ""
 		}
 	}
@@ -145,12 +145,12 @@ func (gp *gatewayPlan) unpublished(policy string) string {
 // The function of the composed TailscaleServices would refuse the Service. It is empty for one that
 // they may connect to.
 func (gp *gatewayPlan) ungranted(b tailnetv1alpha1.ReportedBackend) string {
-	by := refgrant.TailscaleServices(gp.owner.Namespace)
-	if gp.grants.PermitService(by, types.NamespacedName{Namespace: b.Namespace, Name: b.Name}) {
+	referrer := refgrant.TailscaleServices(gp.owner.Namespace)
+	if gp.grants.PermitService(referrer, types.NamespacedName{Namespace: b.Namespace, Name: b.Name}) {
 		return ""
 	}
 	return fmt.Sprintf("No ReferenceGrant in namespace %s permits it. Make one there, from group %s, kind %s, namespace %s, to group \"\", kind Service, name %s",
-		b.Namespace, by.Group, by.Kind, by.Namespace, b.Name)
+		b.Namespace, referrer.Group, referrer.Kind, referrer.Namespace, b.Name)
 }
 
 // hidesAll reports whether backends are omitted because the policies that protect them are unknown.
@@ -171,17 +171,17 @@ func (gp *gatewayPlan) recordedRoutes(v *service) []string {
 		}
 		return v.observed.Spec.VIPService.Routes
 	}
-	var out, before []string
+	var out, previous []string
 	for _, r := range gp.report.Routes {
 		if r.Kind != kindUDPRoute && v.answersFor(r) {
 			out = append(out, routeTarget(r))
 		}
 	}
 	if v.observed != nil {
-		before = v.observed.Spec.VIPService.Routes
+		previous = v.observed.Spec.VIPService.Routes
 	}
 	slices.Sort(out)
-	out, _ = quota.Keep(maxRecorded, out, before)
+	out, _ = quota.Keep(maxRecorded, out, previous)
 	return out
 }
 

@@ -101,13 +101,13 @@ func (v *service) key() string {
 // observe sets the service's TailscaleServices. A name cannot be changed: where another object
 // of the cluster has it, such as one of a TailscaleGateway with the same routes, another
 // TailscaleServices takes the place. Later runs recognize the case by its existence.
-func (v *service) observe(in map[string]*gatewayv1alpha1.TailscaleServices) {
-	v.observed = in[v.key()]
+func (v *service) observe(existing map[string]*gatewayv1alpha1.TailscaleServices) {
+	v.observed = existing[v.key()]
 	if v.fixed != "" {
 		return
 	}
 	own := &service{tailnet: v.tailnet, target: v.target, yields: true}
-	if o := in[own.key()]; o != nil || v.nameTaken() && !v.keep {
+	if o := existing[own.key()]; o != nil || v.nameTaken() && !v.keep {
 		v.yields, v.observed = true, o
 	}
 }
@@ -231,12 +231,12 @@ func (v *service) limit() {
 // nameServices sets the name of each service: the first that no other service of its tailnet
 // has. An existing service keeps its name.
 func (gp *gatewayPlan) nameServices(services []*service) {
-	taken := map[string]bool{}
+	usedNames := map[string]bool{}
 	id := func(v *service, name string) string { return v.tailnet.ref + "/" + name }
 	for _, v := range services {
 		if v.observed != nil {
 			v.vip = string(v.observed.Spec.VIPService.Name)
-			taken[id(v, v.vip)] = true
+			usedNames[id(v, v.vip)] = true
 		}
 	}
 	for _, v := range services {
@@ -245,14 +245,14 @@ func (gp *gatewayPlan) nameServices(services []*service) {
 		}
 		for _, n := range gp.names(v) {
 			v.vip = n
-			if !taken[id(v, n)] {
+			if !usedNames[id(v, n)] {
 				break
 			}
 		}
-		if taken[id(v, v.vip)] {
+		if usedNames[id(v, v.vip)] {
 			v.mistake = cmp.Or(v.mistake, "another entry of spec.tailnets has this name in the same tailnet; set vipService.name, or name the tailnet once")
 		}
-		taken[id(v, v.vip)] = true
+		usedNames[id(v, v.vip)] = true
 	}
 }
 

@@ -266,9 +266,9 @@ func (v *resolver) granted(field, domain string) bool {
 
 // addressesOf returns the addresses of the service with the most ports: all services lead to the
 // same Gateway.
-func addressesOf(of []*service) []netip.Addr {
+func addressesOf(services []*service) []netip.Addr {
 	var best *service
-	for _, v := range of {
+	for _, v := range services {
 		if v.observed == nil || v.observed.Status.VIPServiceStatus == nil || len(v.observed.Status.VIPServiceStatus.Addresses) == 0 {
 			continue
 		}

@@ -181,7 +181,7 @@ func (gp *gatewayPlan) extensionServerStatus() *gatewayv1alpha1.ExtensionServerS
 // generatedRoutes returns the number of generated routes, and the routes with the worst states
 // first. Those that the report omits are accepted.
 func (gp *gatewayPlan) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
-	made := gp.omitted().GeneratedRoutes
+	count := gp.omitted().GeneratedRoutes
 	var out []gatewayv1alpha1.GeneratedRoute
 	for _, state := range []tailnetv1alpha1.GeneratedRouteState{
 		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
@@ -189,7 +189,7 @@ func (gp *gatewayPlan) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRou
 	} {
 		for _, g := range gp.routesIn(state) {
 			if g.Name != "" {
-				made++
+				count++
 			}
 			out = append(out, gatewayv1alpha1.GeneratedRoute{
 				Kind: g.Kind, Namespace: g.Namespace, Name: g.Name, Tailnet: g.Tailnet, Direction: string(g.Direction), Service: g.Service,
@@ -197,7 +197,7 @@ func (gp *gatewayPlan) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRou
 			})
 		}
 	}
-	return &made, out[:min(len(out), maxListed)]
+	return &count, out[:min(len(out), maxListed)]
 }
 
 // routesIn returns the generated routes in a state, in the order of the report.

@@ -51,12 +51,12 @@ func (g *group) children() compose.Plan {
 // group still has keeps them until one of the wanted endpoints is settled, and none has yet to get
 // devices that it never had. When zones are set for the first time, or removed, all must be settled.
 func (g *group) replaced(old *member) bool {
-	left, settled := true, false
+	removed, settled := true, false
 	for _, m := range g.members {
 		if m.tailnet != old.tailnet {
 			continue
 		}
-		left = false
+		removed = false
 		e := m.endpoints()
 		switch {
 		case e.Settled():
@@ -65,7 +65,7 @@ func (g *group) replaced(old *member) bool {
 			return false
 		}
 	}
-	return left || settled
+	return removed || settled
 }
 
 // composeEndpoints returns the TailscaleEndpoints of a member.

@@ -97,7 +97,7 @@ func device(m *member, d gatewayv1alpha1.DeviceStatus) gatewayv1alpha1.ProxyGrou
 // number of replicas. An autoscaler compares it with spec.replicas. It is zero if there are no such
 // endpoints.
 func (g *group) replicas() int32 {
-	var least *int32
+	var smallest *int32
 	for _, m := range g.members {
 		if !m.follows {
 			continue
@@ -106,9 +106,9 @@ func (g *group) replicas() int32 {
 		if m.observed != nil {
 			n = ptr.Deref(m.observed.Status.Replicas, 0)
 		}
-		if least == nil || n < *least {
-			least = &n
+		if smallest == nil || n < *smallest {
+			smallest = &n
 		}
 	}
-	return ptr.Deref(least, 0)
+	return ptr.Deref(smallest, 0)
 }

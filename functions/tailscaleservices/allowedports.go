@@ -44,7 +44,7 @@ func allows(ports *tailnetv1alpha1.ProxySetPorts, port int32) bool {
 func (f facts) keeps(p tailnetv1alpha1.ProxySet, port int32) bool {
 	a := f.attachments[prefixAttachment+p.Spec.Endpoints]
 	return p.Spec.IngressPorts != nil && p.Spec.IngressPorts.KeepHosted && a != nil &&
-		slices.ContainsFunc(a.Spec.Ports, func(have tailnetv1alpha1.AttachmentPort) bool { return have.Port == port })
+		slices.ContainsFunc(a.Spec.Ports, func(existing tailnetv1alpha1.AttachmentPort) bool { return existing.Port == port })
 }
 
 // mayServeAttachment reports whether endpoints allow each port of an existing attachment by which they
@@ -114,7 +114,7 @@ func (s *service) noneAllows() bool {
 // does not have the condition.
 func (s *service) portsAllowed() *compose.Condition {
 	c := &compose.Condition{Type: meta.TypePortsAllowed, Status: compose.False}
-	var refused, before, kept []string
+	var refused, unchanged, retained []string
 	for _, p := range s.sel.hosting(s.owner, s.spec.EndpointTemplate) {
 		if !hasIngress(p) {
 			continue
@@ -122,11 +122,11 @@ func (s *service) portsAllowed() *compose.Condition {
 		missing := s.missingPorts(p)
 		switch tolerated := slices.DeleteFunc(s.wantedPorts(), func(port int32) bool { return allows(p.Spec.IngressPorts, port) }); {
 		case len(missing) > 0 && s.hostsBefore(p):
-			before = append(before, s.lack(p, missing))
+			unchanged = append(unchanged, s.lack(p, missing))
 		case len(missing) > 0:
 			refused = append(refused, s.lack(p, missing))
 		case len(tolerated) > 0:
-			kept = append(kept, s.lack(p, tolerated))
+			retained = append(retained, s.lack(p, tolerated))
 		}
 	}
 	remedy := "add the port there, or remove it from spec.vipService.ports"
@@ -136,10 +136,10 @@ func (s *service) portsAllowed() *compose.Condition {
 	switch {
 	case len(refused) > 0:
 		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s is not hosted where a port is missing: %s; %s", s.serviceName(), compose.List(refused...), remedy)
-	case len(before) > 0:
-		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s stays as it was where a port is missing: %s; %s", s.serviceName(), compose.List(before...), remedy)
-	case len(kept) > 0:
-		c.Reason, c.Message = meta.ReasonPortsKept, fmt.Sprintf("%s is hosted where a port is missing, until the list changes: %s; %s", s.serviceName(), compose.List(kept...), remedy)
+	case len(unchanged) > 0:
+		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s stays as it was where a port is missing: %s; %s", s.serviceName(), compose.List(unchanged...), remedy)
+	case len(retained) > 0:
+		c.Reason, c.Message = meta.ReasonPortsKept, fmt.Sprintf("%s is hosted where a port is missing, until the list changes: %s; %s", s.serviceName(), compose.List(retained...), remedy)
 	case s.facts.conditions[meta.TypePortsAllowed]:
 		c.Status, c.Reason = compose.True, meta.ReasonPortsAllowed
 		c.Message = fmt.Sprintf("The selected TailscaleEndpoints allow all ports of %s", s.serviceName())

@@ -74,8 +74,8 @@ func hasAddresses(a *tailnetv1alpha1.ServiceAttachment) bool {
 }
 
 // want adds an attachment: as it is composed if it can be, otherwise as it was observed.
-func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name string, can bool, build func() *tailnetv1alpha1.ServiceAttachment) {
-	if s.portsErr == nil && can {
+func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name string, allowed bool, build func() *tailnetv1alpha1.ServiceAttachment) {
+	if s.portsErr == nil && allowed {
 		out[name] = build()
 		return
 	}
@@ -127,7 +127,7 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 	for i, a := range assigned {
 		ports[i] = tailnetv1alpha1.AttachmentPort{
 			Port:          a.port,
-			Backend:       &tailnetv1alpha1.AttachmentBackend{Host: a.at.Host, Port: a.at.Port},
+			Backend:       &tailnetv1alpha1.AttachmentBackend{Host: a.address.Host, Port: a.address.Port},
 			TLS:           a.tls,
 			ProxyProtocol: proxyProtocols[a.backend.ProxyProtocol],
 		}

@@ -104,23 +104,23 @@ func checkNames(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 // protocol HTTPS.
 func sharesOf(lb *gatewayv1alpha1.LoadBalancing, a assignment) ([]tailnetv1alpha1.AttachmentShare, tailnetv1alpha1.AttachmentStrategy) {
 	if share := a.secured(); len(a.shares) == 0 && len(share) > 0 {
-		return []tailnetv1alpha1.AttachmentShare{{AttachmentBackend: a.at, Weight: 1, TLS: backendTLS(share[0])}}, ""
+		return []tailnetv1alpha1.AttachmentShare{{AttachmentBackend: a.address, Weight: 1, TLS: backendTLS(share[0])}}, ""
 	}
 	if len(a.shares) == 0 {
 		return nil, ""
 	}
 	out := make([]tailnetv1alpha1.AttachmentShare, 0, len(a.shares))
 	for _, sh := range a.shares {
-		to := tailnetv1alpha1.AttachmentShare{
-			AttachmentBackend: sh.at,
+		entry := tailnetv1alpha1.AttachmentShare{
+			AttachmentBackend: sh.address,
 			Weight:            int32(rules.Weight(lb, sh.backend)),
 			Priority:          rules.Priority(lb, sh.backend),
 			TLS:               backendTLS(sh),
 		}
 		if primary(lb, sh.backend) {
-			to.FailbackDelay = ptr.To(ptr.Deref(lb.Failover.FailbackDelay, metav1.Duration{Duration: failbackDelay}))
+			entry.FailbackDelay = ptr.To(ptr.Deref(lb.Failover.FailbackDelay, metav1.Duration{Duration: failbackDelay}))
 		}
-		out = append(out, to)
+		out = append(out, entry)
 	}
 	if lb != nil && lb.Strategy == gatewayv1alpha1.StrategyLeastConnections {
 		return out, tailnetv1alpha1.AttachmentStrategyLeastConnections

@@ -103,13 +103,13 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 	recordPorts := s.recordPorts()
 	// A port that no proxy serves would make all of them unfit as hosts.
 	if s.vip != nil {
-		have := s.vip.Spec.ForProvider
+		current := s.vip.Spec.ForProvider
 		if s.portsErr != nil {
-			ports, recordPorts = have.Ports, have.RecordPorts
-		} else if string(have.Name) == s.serviceName() {
-			ports = s.servedPorts(ports, have.Ports, prefixAttachment)
-			if recordPorts != nil && have.RecordPorts != nil {
-				recordPorts = s.servedPorts(recordPorts, have.RecordPorts, prefixOwn)
+			ports, recordPorts = current.Ports, current.RecordPorts
+		} else if string(current.Name) == s.serviceName() {
+			ports = s.servedPorts(ports, current.Ports, prefixAttachment)
+			if recordPorts != nil && current.RecordPorts != nil {
+				recordPorts = s.servedPorts(recordPorts, current.RecordPorts, prefixOwn)
 			}
 		}
 	}

@@ -23,12 +23,12 @@ func (f facts) locate(ports []assignment) *specError {
 	for i := range ports {
 		a := &ports[i]
 		var err *specError
-		if a.at, err = f.locateBackend(a.backend, a.port); err != nil {
+		if a.address, err = f.locateBackend(a.backend, a.port); err != nil {
 			return err
 		}
 		for j := range a.shares {
 			sh := &a.shares[j]
-			if sh.at, err = f.locateBackend(sh.backend, a.port); err != nil {
+			if sh.address, err = f.locateBackend(sh.backend, a.port); err != nil {
 				return err
 			}
 		}

@@ -38,8 +38,8 @@ const (
 )
 
 // decide returns whether a permission is given.
-func decide(yes bool) permission {
-	if yes {
+func decide(allowed bool) permission {
+	if allowed {
 		return permitted
 	}
 	return denied

@@ -29,12 +29,12 @@ func TestForeignBackends(t *testing.T) {
 	gateway := func(host string) map[string]any {
 		return map[string]any{"kind": "TailscaleGateway", "name": "public", "host": host, "port": int64(8080)}
 	}
-	grant := func(namespace, from, of, group, to string) map[string]any {
+	grant := func(namespace, from, fromNamespace, group, to string) map[string]any {
 		return map[string]any{
 			"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant",
 			"metadata": map[string]any{"name": "grant", "namespace": namespace},
 			"spec": map[string]any{
-				"from": []any{map[string]any{"group": "gateway.tailscale.com", "kind": from, "namespace": of}},
+				"from": []any{map[string]any{"group": "gateway.tailscale.com", "kind": from, "namespace": fromNamespace}},
 				"to":   []any{map[string]any{"group": group, "kind": to}},
 			},
 		}

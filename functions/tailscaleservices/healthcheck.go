@@ -17,13 +17,13 @@ func healthCheck(lb *gatewayv1alpha1.LoadBalancing) tailnetv1alpha1.AttachmentHe
 	if lb != nil {
 		h = lb.HealthCheck
 	}
-	of := rules.HealthCheckOf(h)
+	check := rules.HealthCheckOf(h)
 	return tailnetv1alpha1.AttachmentHealthCheck{
-		Path:               of.Path,
-		Interval:           metav1.Duration{Duration: of.Interval},
-		Timeout:            metav1.Duration{Duration: of.Timeout},
-		HealthyThreshold:   of.HealthyThreshold,
-		UnhealthyThreshold: of.UnhealthyThreshold,
+		Path:               check.Path,
+		Interval:           metav1.Duration{Duration: check.Interval},
+		Timeout:            metav1.Duration{Duration: check.Timeout},
+		HealthyThreshold:   check.HealthyThreshold,
+		UnhealthyThreshold: check.UnhealthyThreshold,
 		ResolveOnly:        h != nil && h.Enabled != nil && !*h.Enabled,
 	}
 }

@@ -110,7 +110,7 @@ func (a assignment) secured() []share {
 	case len(a.shares) > 0:
 		return a.shares
 	}
-	return []share{{backend: a.backend, at: a.at}}
+	return []share{{backend: a.backend, address: a.address}}
 }
 
 // checkAuthorities returns an error if authorities that the backends of ports trust cannot be used.
@@ -161,7 +161,7 @@ func backendTLS(sh share) *tailnetv1alpha1.AttachmentBackendTLS {
 		out.ServerName = sh.backend.TLS.Hostname
 	}
 	// Certificates are for names without the dot at the end.
-	out.ServerName = cmp.Or(out.ServerName, strings.TrimSuffix(sh.at.Host, "."))
+	out.ServerName = cmp.Or(out.ServerName, strings.TrimSuffix(sh.address.Host, "."))
 	return out
 }
 

@@ -24,25 +24,25 @@ func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []stri
 	if observed == nil || want.Spec.ServiceName != observed.Spec.ServiceName {
 		return
 	}
-	var kept []tailnetv1alpha1.AttachmentPort
+	var retained []tailnetv1alpha1.AttachmentPort
 	for _, p := range observed.Spec.Ports {
 		wanted := slices.ContainsFunc(want.Spec.Ports, func(w tailnetv1alpha1.AttachmentPort) bool { return w.Port == p.Port })
 		if !wanted && slices.Contains(tailnet, string(tailnetv1alpha1.ServicePortOf(p.Port))) {
-			kept = append(kept, p)
+			retained = append(retained, p)
 		}
 	}
-	if len(kept) == 0 {
+	if len(retained) == 0 {
 		return
 	}
 	all := func(p tailnetv1alpha1.AttachmentPort) bool { return p.Port == portAll }
-	if slices.ContainsFunc(kept, all) || slices.ContainsFunc(want.Spec.Ports, all) {
+	if slices.ContainsFunc(retained, all) || slices.ContainsFunc(want.Spec.Ports, all) {
 		want.Spec.Ports, want.Spec.DNSName, want.Spec.Authorities = observed.Spec.Ports, observed.Spec.DNSName, observed.Spec.Authorities
 		return
 	}
-	want.Spec.Ports = append(want.Spec.Ports, kept...)
+	want.Spec.Ports = append(want.Spec.Ports, retained...)
 	slices.SortFunc(want.Spec.Ports, func(a, b tailnetv1alpha1.AttachmentPort) int { return cmp.Compare(a.Port, b.Port) })
 	keepAuthorities(want, observed)
-	if slices.ContainsFunc(kept, func(p tailnetv1alpha1.AttachmentPort) bool { return p.TLS != nil }) {
+	if slices.ContainsFunc(retained, func(p tailnetv1alpha1.AttachmentPort) bool { return p.TLS != nil }) {
 		want.Spec.DNSName = cmp.Or(want.Spec.DNSName, observed.Spec.DNSName)
 	}
 }
@@ -51,13 +51,13 @@ func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []stri
 // before, and those that the attachments of all proxies which serve the service have.
 // Attachments are known by the prefix of their resource names. While there is no such port, the
 // earlier ones stay.
-func (s *service) servedPorts(wanted, before []tailnetv1alpha1.ServicePort, prefix string) []tailnetv1alpha1.ServicePort {
+func (s *service) servedPorts(wanted, previous []tailnetv1alpha1.ServicePort, prefix string) []tailnetv1alpha1.ServicePort {
 	out := slices.DeleteFunc(slices.Clone(wanted), func(p tailnetv1alpha1.ServicePort) bool {
-		return !slices.Contains(before, p) && s.lacks(p, prefix)
+		return !slices.Contains(previous, p) && s.lacks(p, prefix)
 	})
 	// Between a list and all ports there is no intermediate step.
-	if len(out) == 0 && !slices.Contains(wanted, tailnetv1alpha1.ServicePortAll) && !slices.Contains(before, tailnetv1alpha1.ServicePortAll) {
-		return before
+	if len(out) == 0 && !slices.Contains(wanted, tailnetv1alpha1.ServicePortAll) && !slices.Contains(previous, tailnetv1alpha1.ServicePortAll) {
+		return previous
 	}
 	if len(out) == 0 {
 		return wanted

@@ -61,8 +61,8 @@ type assignment struct {
 	// alone means that other backends also answer the port, but proxies ignore them.
 	alone bool
 
-	// at is the address at which proxies reach the backend.
-	at tailnetv1alpha1.AttachmentBackend
+	// address is the one at which proxies reach the backend.
+	address tailnetv1alpha1.AttachmentBackend
 
 	// tls describes how the proxy terminates TLS. It is nil if the proxy does not.
 	tls *tailnetv1alpha1.AttachmentTLS
@@ -71,7 +71,7 @@ type assignment struct {
 // A share is one of several backends of a port, and the address at which proxies reach it.
 type share struct {
 	backend gatewayv1alpha1.Backend
-	at      tailnetv1alpha1.AttachmentBackend
+	address tailnetv1alpha1.AttachmentBackend
 }
 
 // http reports whether the backend receives HTTP requests, with TLS or without.
@@ -225,9 +225,9 @@ func assignTLS(tls *gatewayv1alpha1.ServiceTLS, ports []assignment) *specError {
 }
 
 // servicePorts parses the ports of a service, and returns them sorted.
-func servicePorts(in []gatewayv1alpha1.ServicePort) ([]int32, *specError) {
-	out := make([]int32, 0, len(in))
-	for i, p := range in {
+func servicePorts(ports []gatewayv1alpha1.ServicePort) ([]int32, *specError) {
+	out := make([]int32, 0, len(ports))
+	for i, p := range ports {
 		n, ok := tailnetv1alpha1.ServicePort(p).Number()
 		if !ok {
 			return nil, invalidBackends("spec.vipService.ports[%d] %q is not tcp:PORT with PORT from 1 to 65535", i, p)
@@ -250,19 +250,19 @@ func fields(backends []int) string {
 // cannot do what the ports need. If the endpoints do not report this, their agents do.
 func (s *service) checkNetworking(ports []assignment) *specError {
 	if allPorts(ports) {
-		if in := s.withNetworking(tailnetv1alpha1.NetworkingUserspace); in != "" {
+		if field := s.withNetworking(tailnetv1alpha1.NetworkingUserspace); field != "" {
 			return &specError{reason: meta.ReasonUnsupported, message: fmt.Sprintf(
 				"spec.vipService.ports %s needs proxies with Kernel networking; set %s, or name ports",
-				gatewayv1alpha1.ServicePortAll, in)}
+				gatewayv1alpha1.ServicePortAll, field)}
 		}
 		return nil
 	}
-	in := s.withNetworking(tailnetv1alpha1.NetworkingKernel)
-	if in == "" {
+	field := s.withNetworking(tailnetv1alpha1.NetworkingKernel)
+	if field == "" {
 		return nil
 	}
 	if strategy(s.spec) != gatewayv1alpha1.StrategyRoundRobin && !s.routed() {
-		return unsupported("proxies with Kernel networking do not know spec.loadBalancing.strategy %s; set %s, set %s to Userspace", strategy(s.spec), gatewayv1alpha1.StrategyRoundRobin, in)
+		return unsupported("proxies with Kernel networking do not know spec.loadBalancing.strategy %s; set %s, set %s to Userspace", strategy(s.spec), gatewayv1alpha1.StrategyRoundRobin, field)
 	}
 	for i := range ports {
 		a := &ports[i]
@@ -270,7 +270,7 @@ func (s *service) checkNetworking(ports []assignment) *specError {
 			continue
 		}
 		if !s.routed() {
-			return unsupported("proxies with Kernel networking do not balance the backends of port tcp:%d; give each a different vipPort, set %s to Userspace", a.port, in)
+			return unsupported("proxies with Kernel networking do not balance the backends of port tcp:%d; give each a different vipPort, set %s to Userspace", a.port, field)
 		}
 		a.shares, a.alone = nil, true
 	}

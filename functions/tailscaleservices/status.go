@@ -27,10 +27,10 @@ const (
 const maxAddresses = 8
 
 // count returns the number of hosts with a property.
-func count(hosts []tailnetv1alpha1.ServiceHost, is func(tailnetv1alpha1.ServiceHost) bool) int32 {
+func count(hosts []tailnetv1alpha1.ServiceHost, match func(tailnetv1alpha1.ServiceHost) bool) int32 {
 	n := int32(0)
 	for _, h := range hosts {
-		if is(h) {
+		if match(h) {
 			n++
 		}
 	}

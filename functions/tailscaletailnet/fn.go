@@ -87,8 +87,8 @@ func read(r *compose.Run) (facts, error) {
 	if _, err := r.Observed(nameTailnet, f.tailnet); err != nil {
 		return f, err
 	}
-	if have, want := f.tailnet.GetNamespace(), namespace(f.spec); r.HasInput() && have != "" && have != want {
-		return f, errors.Errorf("cannot move from namespace %q to %q: the namespace of the input's credential is immutable; give the step another name", have, want)
+	if current, want := f.tailnet.GetNamespace(), namespace(f.spec); r.HasInput() && current != "" && current != want {
+		return f, errors.Errorf("cannot move from namespace %q to %q: the namespace of the input's credential is immutable; give the step another name", current, want)
 	}
 	if f.clusterID = f.spec.ClusterID; f.clusterID != "" {
 		return f, nil

@@ -48,15 +48,15 @@ func (c *cli) run(out io.Writer) error {
 	if c.Write {
 		return errors.Wrap(os.WriteFile(c.Facts, want, 0o600), "cannot write facts")
 	}
-	got, err := os.ReadFile(c.Facts)
+	existing, err := os.ReadFile(c.Facts)
 	if err != nil {
 		return errors.Wrap(err, "cannot read facts")
 	}
-	if bytes.Equal(want, got) {
+	if bytes.Equal(want, existing) {
 		_, err := fmt.Fprintf(out, "%s has the facts of all %d operations\n", c.Facts, len(d.Operations))
 		return err
 	}
-	old, err := facts.Parse(got)
+	old, err := facts.Parse(existing)
 	if err != nil {
 		return err
 	}

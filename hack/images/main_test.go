@@ -174,12 +174,12 @@ func TestExamples(t *testing.T) {
 	var kinds []string
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(b), -1) {
 		for doc := range strings.SplitSeq(block[1], "---\n") {
-			var of metav1.TypeMeta
-			if err := yaml.Unmarshal([]byte(doc), &of); err != nil {
+			var typeMeta metav1.TypeMeta
+			if err := yaml.Unmarshal([]byte(doc), &typeMeta); err != nil {
 				t.Fatal(err)
 			}
-			kinds = append(kinds, of.Kind)
-			switch of.Kind {
+			kinds = append(kinds, typeMeta.Kind)
+			switch typeMeta.Kind {
 			case "ImageConfig":
 				c := &pkgv1beta1.ImageConfig{}
 				if err := yaml.UnmarshalStrict([]byte(doc), c); err != nil {

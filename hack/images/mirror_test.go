@@ -41,8 +41,8 @@ esac`,
 func TestMirror(t *testing.T) {
 	crane := filepath.Join(t.TempDir(), "crane")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", crane, "github.com/google/go-containerregistry/cmd/crane")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build crane: %v\n%s", err, said)
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build crane: %v\n%s", err, output)
 	}
 	source := start(t)
 	// An index is what a release pushes for several architectures, and a package is an image.
@@ -130,9 +130,9 @@ func tag(t *testing.T, s string) name.Tag {
 	return out
 }
 
-func digest(t *testing.T, of interface{ Digest() (v1.Hash, error) }) string {
+func digest(t *testing.T, artifact interface{ Digest() (v1.Hash, error) }) string {
 	t.Helper()
-	d, err := of.Digest()
+	d, err := artifact.Digest()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,14 +140,14 @@ func digest(t *testing.T, of interface{ Digest() (v1.Hash, error) }) string {
 }
 
 // run runs the script and returns what it printed.
-func run(t *testing.T, env []string, images, to string) (string, error) {
+func run(t *testing.T, env []string, images, target string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "deploy/mirror.sh"), to)
+	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "deploy/mirror.sh"), target)
 	cmd.Env = slices.Concat(env, []string{"HOME=" + t.TempDir()})
 	cmd.Stdin = strings.NewReader(images)
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	err := cmd.Run()
-	t.Logf("%s", said.Bytes())
+	t.Logf("%s", stderr.Bytes())
 	return out.String(), err
 }

@@ -113,7 +113,7 @@ func f(ch chan<- prom.Metric) {
 }
 
 func TestDescribe(t *testing.T) {
-	one := process{name: "P", collectors: []prometheus.Collector{prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "a_total", Help: "Things | \"parts\""}, []string{"x", "y"})}}
+	proc := process{name: "P", collectors: []prometheus.Collector{prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "a_total", Help: "Things | \"parts\""}, []string{"x", "y"})}}
 	cases := map[string]struct {
 		reason  string
 		process process
@@ -123,19 +123,19 @@ func TestDescribe(t *testing.T) {
 	}{
 		"Listed": {
 			reason:  "Name, help and labels are those of the collector, and the type is the source's.",
-			process: one,
+			process: proc,
 			types:   map[string]string{prefix + "a_total": counter},
 			want:    []metric{{name: prefix + "a_total", kind: counter, help: "Things | \"parts\"", labels: []string{"x", "y"}}},
 		},
 		"NotRegistered": {
 			reason:  "A metric that the source creates and no process registers is an error.",
-			process: one,
+			process: proc,
 			types:   map[string]string{prefix + "a_total": counter, prefix + "new": gauge},
 			fails:   "the source creates tailscale_gateway_new",
 		},
 		"NoType": {
 			reason:  "A registered metric that the source does not create is an error.",
-			process: one,
+			process: proc,
 			fails:   "the source shows no type of tailscale_gateway_a_total",
 		},
 		"UnknownLibrary": {

@@ -104,7 +104,7 @@ func (s *scan) files(files []*ast.File) error {
 // importName returns the name of an imported package in a file, or an empty string.
 func importName(f *ast.File, path string) string {
 	for _, i := range f.Imports {
-		if got, err := strconv.Unquote(i.Path.Value); err != nil || got != path {
+		if imported, err := strconv.Unquote(i.Path.Value); err != nil || imported != path {
 			continue
 		}
 		if i.Name != nil {
@@ -214,12 +214,12 @@ func (s *scan) created(c *ast.CallExpr, alias string) error {
 }
 
 // desc records that a variable holds a Desc.
-func (s *scan) desc(to, value ast.Expr, alias string) error {
+func (s *scan) desc(target, value ast.Expr, alias string) error {
 	c, ok := value.(*ast.CallExpr)
 	if !ok || callee(c, alias) != "NewDesc" || len(c.Args) == 0 {
 		return nil
 	}
-	v := variable(to)
+	v := variable(target)
 	if v == "" {
 		return errors.Errorf("%s: a Desc must be in a variable", s.fset.Position(c.Pos()))
 	}
@@ -231,12 +231,12 @@ func (s *scan) desc(to, value ast.Expr, alias string) error {
 // uses records the types with which Descs are used: in calls of prometheus, and of functions of
 // the file that pass a parameter to it.
 func (s *scan) uses(f *ast.File, alias string) {
-	through := map[string]string{}
+	wrappers := map[string]string{}
 	named := func(name string, params *ast.FieldList, body *ast.BlockStmt) {
 		ast.Inspect(body, func(n ast.Node) bool {
 			if c, ok := n.(*ast.CallExpr); ok {
 				if kind, v := constOf(c, alias); kind != "" && first(params) == v {
-					through[name] = kind
+					wrappers[name] = kind
 				}
 			}
 			return true
@@ -262,7 +262,7 @@ func (s *scan) uses(f *ast.File, alias string) {
 		}
 		kind, v := constOf(c, alias)
 		if kind == "" {
-			kind, v = through[variable(c.Fun)], variable(c.Args[0])
+			kind, v = wrappers[variable(c.Fun)], variable(c.Args[0])
 		}
 		if kind != "" && v != "" {
 			s.used[v] = kind

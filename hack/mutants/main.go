@@ -44,11 +44,11 @@ type mutant struct {
 }
 
 func main() {
-	only := flag.String("only", "", "Run the mutants whose name or file matches this regular expression.")
+	expr := flag.String("only", "", "Run the mutants whose name or file matches this regular expression.")
 	list := flag.Bool("list", false, "Check that each mutant still applies to its file, and run no test.")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *only, *list)
+	err := run(ctx, *expr, *list)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "mutants: %v\n", err)
@@ -57,8 +57,8 @@ func main() {
 }
 
 // run tests every mutant that matches a pattern, and returns an error unless all are caught.
-func run(ctx context.Context, only string, list bool) error {
-	pattern, err := regexp.Compile(only)
+func run(ctx context.Context, expr string, list bool) error {
+	pattern, err := regexp.Compile(expr)
 	if err != nil {
 		return errors.Wrap(err, "cannot parse --only")
 	}

@@ -44,7 +44,7 @@ var mutants = []mutant{
 	{"an extension runs any image", fileGateways + "extension.go", `image == "" || image == gp.extensionImage`, `image != "" || image == gp.extensionImage`, []string{gateway}},
 	{"an extension mounts all keys of a Secret", fileGateways + "extensionpods.go", `, Items: certificateKeys()`, ``, []string{gateway}},
 	{"an extension starts without a tailnet that allows it", fileGateways + "extension.go", `v != nil && gp.observed.deployment == nil`, `v != nil && gp.observed.deployment != nil`, []string{gateway}},
-	{"the NetworkPolicy of an extension lets the wrong namespace scrape metrics", fileGateways + "extensionpods.go", `from(nameMetrics, nil, "monitoring")`, `from(nameMetrics, nil, "default")`, []string{gateway}},
+	{"the NetworkPolicy of an extension lets the wrong namespace scrape metrics", fileGateways + "extensionpods.go", `ingressRule(nameMetrics, nil, "monitoring")`, `ingressRule(nameMetrics, nil, "default")`, []string{gateway}},
 	{"everybody in an extension's pod may read its key", fileGateways + "extensionpods.go", `0o440`, `0o444`, []string{gateway}},
 	{"a rollout of an extension stops a pod first", fileGateways + "extensionpods.go", `intstr.FromInt32(0)`, `intstr.FromInt32(1)`, []string{gateway}},
 	{"metrics of an extension are balanced over its pods", fileGateways + "extensionpods.go", `s.Spec.ClusterIP = corev1.ClusterIPNone`, `s.Spec.ClusterIP = ""`, []string{gateway}},

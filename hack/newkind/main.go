@@ -37,9 +37,9 @@ type cli struct {
 func main() {
 	c := &cli{}
 	k := kong.Parse(c, kong.Name("newkind"), kong.Description("Scaffold a managed kind."))
-	made, err := c.run()
+	files, err := c.run()
 	k.FatalIfErrorf(err)
-	for _, f := range made {
+	for _, f := range files {
 		fmt.Println("wrote", f)
 	}
 	fmt.Print(next)
@@ -110,7 +110,7 @@ func (n names) files() map[string]string {
 // An insertion adds a line to an existing file, before the first line that contains an anchor
 // after the first that contains another one.
 type insertion struct {
-	file, after, before, line string
+	file, section, anchor, line string
 }
 
 // insertions returns the lines that register a kind.
@@ -124,7 +124,7 @@ func (n names) insertions() []insertion {
 		{"internal/controller/setup.go", "import (", "\n)", fmt.Sprintf("\t%q", module+"/internal/controller/"+n.Lower)},
 		{"internal/controller/setup.go", "return []kinds.Registration{", "\n\t}", fmt.Sprintf("\t\t%s.Kind(o),", n.Lower)},
 		{"internal/tailscale/client.go", "type Client struct {", "\n\tvalues *tailnetValues", fmt.Sprintf("\t%ss *list[%s]\n", n.Camel, n.Kind)},
-		{"internal/tailscale/client.go", "func clientWith(", "\n\tc.values = ", fmt.Sprintf("\tc.%ss = &list[%s]{is: is%s, clock: now, load: counted(o.Metrics, %q, c.load%ss)}", n.Camel, n.Kind, n.Kind, n.Path, n.Kind)},
+		{"internal/tailscale/client.go", "func clientWith(", "\n\tc.values = ", fmt.Sprintf("\tc.%ss = &list[%s]{match: is%s, clock: clk, load: counted(o.Metrics, %q, c.load%ss)}", n.Camel, n.Kind, n.Kind, n.Path, n.Kind)},
 		{"test/integration/cases_test.go", "return []anyCase{", "\n\t}", fmt.Sprintf("\t\t%sCase().erase(),", n.Camel)},
 		{"docs/credentials.md", "| kinds | OAuth scopes |", "\n\n", fmt.Sprintf("| %s | `%s` |", n.Kind, n.Scope)},
 	}
@@ -190,13 +190,13 @@ func render(name string, n names) ([]byte, error) {
 
 func (i insertion) apply(b []byte) ([]byte, error) {
 	text := string(b)
-	at := strings.Index(text, i.after)
+	at := strings.Index(text, i.section)
 	if at < 0 {
-		return nil, errors.Errorf("%s has no %q any more: correct hack/newkind", i.file, i.after)
+		return nil, errors.Errorf("%s has no %q any more: correct hack/newkind", i.file, i.section)
 	}
-	end := strings.Index(text[at:], i.before)
+	end := strings.Index(text[at:], i.anchor)
 	if end < 0 {
-		return nil, errors.Errorf("%s has no %q after %q any more: correct hack/newkind", i.file, i.before, i.after)
+		return nil, errors.Errorf("%s has no %q after %q any more: correct hack/newkind", i.file, i.anchor, i.section)
 	}
 	at += end
 	return []byte(text[:at] + "\n" + i.line + text[at:]), nil

@@ -46,10 +46,10 @@ func copyTree(t *testing.T) string {
 }
 
 // TestScaffold scaffolds a kind in a copy of the tree, generates its methods as make generate
-// does, and compiles, vets and tests the result.
+// does, compiles, vets and tests the result, and checks its wording.
 func TestScaffold(t *testing.T) {
 	dir := copyTree(t)
-	made, err := (&cli{Name: "UserGroup", Scope: "users", Root: dir}).run()
+	files, err := (&cli{Name: "UserGroup", Scope: "users", Root: dir}).run()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestScaffold(t *testing.T) {
 		"test/integration/cases_test.go",
 		"test/integration/kind_usergroup_test.go",
 	}
-	if diff := cmp.Diff(want, made); diff != "" {
+	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("run(): -want, +got:\n%s", diff)
 	}
 	for _, args := range [][]string{
@@ -76,6 +76,7 @@ func TestScaffold(t *testing.T) {
 		{"tool", "-modfile=hack/tools/angryjet/go.mod", "angryjet", "generate-methodsets", "--header-file=hack/boilerplate.go.txt", "./apis/tailnet/..."},
 		{"vet", "-tags=integration", "./apis/tailnet/...", "./internal/tailscale", "./internal/controller", "./internal/controller/usergroup", "./test/integration"},
 		{"test", "./internal/controller", "./internal/controller/usergroup"},
+		append([]string{"run", "./hack/wording"}, want...),
 	} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir

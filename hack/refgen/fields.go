@@ -102,14 +102,14 @@ func meaning(s extv1.JSONSchemaProps, required bool) string {
 
 func limits(s, item extv1.JSONSchemaProps) []string {
 	var out []string
-	add := func(what string, low, high *int64) {
+	add := func(unit string, low, high *int64) {
 		switch {
 		case low != nil && high != nil:
-			out = append(out, fmt.Sprintf("%d to %d%s.", *low, *high, what))
+			out = append(out, fmt.Sprintf("%d to %d%s.", *low, *high, unit))
 		case low != nil:
-			out = append(out, fmt.Sprintf("At least %d%s.", *low, what))
+			out = append(out, fmt.Sprintf("At least %d%s.", *low, unit))
 		case high != nil:
-			out = append(out, fmt.Sprintf("At most %d%s.", *high, what))
+			out = append(out, fmt.Sprintf("At most %d%s.", *high, unit))
 		}
 	}
 	add(" entries", s.MinItems, s.MaxItems)

@@ -73,11 +73,11 @@ func report(found []finding) error {
 
 // within reports whether a file is one of the paths or below one of them. No paths are the
 // whole tree.
-func within(path string, of []string) bool {
-	if len(of) == 0 {
+func within(path string, paths []string) bool {
+	if len(paths) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(of, func(p string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool {
 		p = strings.TrimSuffix(filepath.ToSlash(filepath.Clean(p)), "/")
 		return p == "." || path == p || strings.HasPrefix(path, p+"/")
 	})

@@ -52,7 +52,7 @@ func check(path string, src []byte) ([]finding, error) {
 	switch filepath.Ext(path) {
 	case ".go":
 		return checkGo(path, src)
-	case ".md", ".yaml", ".yml", ".sh", ".tpl", ".txt":
+	case ".md", ".yaml", ".yml", ".sh", ".tpl", ".tmpl", ".txt", ".lua", ".html", ".py":
 		return checkText(path, 1, string(src)), nil
 	}
 	if filepath.Base(path) == "Makefile" {
@@ -89,6 +89,7 @@ func checkGo(path string, src []byte) ([]finding, error) {
 			out = append(out, checkText(path, line(c.Pos()), strings.TrimPrefix(strings.TrimPrefix(c.Text, "//"), " "))...)
 		}
 	}
+	out = append(out, checkIdentifiers(path, files, f)...)
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BasicLit:

@@ -42,7 +42,7 @@ type buildCmd struct {
 	Arch     []string `default:"${arch}"                 help:"Architectures to build for."`
 	Version  string   `default:"v0.1.0-dev"              help:"Version that binaries and dependencies carry."`
 	Examples string   `default:"examples"                help:"Folder of examples to put into the packages." type:"existingdir"`
-	Only     []string `help:"Build these products alone."`
+	Products []string `name:"only" help:"Build these products alone."`
 
 	// products are those to build.
 	products []products.Product
@@ -75,10 +75,10 @@ func (c *buildCmd) Run(ctx context.Context) error {
 }
 
 func (c *buildCmd) wants(p products.Product) bool {
-	if len(c.Only) == 0 {
+	if len(c.Products) == 0 {
 		return true
 	}
-	for _, n := range c.Only {
+	for _, n := range c.Products {
 		if n == p.Name {
 			return true
 		}

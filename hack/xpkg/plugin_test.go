@@ -20,8 +20,8 @@ import (
 func TestPlugins(t *testing.T) {
 	dir := t.TempDir()
 	head := commit{time: time.Unix(1, 0)}
-	release := func(to string) *releaseCmd {
-		c := &releaseCmd{Out: filepath.Join(dir, to), Version: "v0.0.1", Arch: []string{"amd64", "arm64"}}
+	release := func(subdir string) *releaseCmd {
+		c := &releaseCmd{Out: filepath.Join(dir, subdir), Version: "v0.0.1", Arch: []string{"amd64", "arm64"}}
 		if err := c.plugins(t.Context(), "./testdata/hello", head); err != nil {
 			t.Fatal(err)
 		}
@@ -57,12 +57,12 @@ func TestPlugins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := os.ReadFile(filepath.Join(dir, "b", "plugin", file))
+		second, err := os.ReadFile(filepath.Join(dir, "b", "plugin", file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if checksum(packed) != p.SHA256 || checksum(again) != p.SHA256 {
-			t.Errorf("%s: the manifest has the digest %s, the archives have %s and %s", file, p.SHA256, checksum(packed), checksum(again))
+		if checksum(packed) != p.SHA256 || checksum(second) != p.SHA256 {
+			t.Errorf("%s: the manifest has the digest %s, the archives have %s and %s", file, p.SHA256, checksum(packed), checksum(second))
 		}
 		if p.Bin != pluginBinary || !strings.HasPrefix(p.URI, source+"/releases/download/v0.0.1/") {
 			t.Errorf("%s: binary %q at %q", file, p.Bin, p.URI)

@@ -31,9 +31,9 @@ func helm(t *testing.T) string {
 // registry.
 func TestReleaseCharts(t *testing.T) {
 	h := helm(t)
-	to := newRegistry(t, true)
+	addr := newRegistry(t, true)
 	for range 2 {
-		c := newRelease(t, to)
+		c := newRelease(t, addr)
 		c.Charts, c.Helm = "../../cluster/charts", h
 		if err := c.Run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestReleaseCharts(t *testing.T) {
 			want: []string{"/extension:v1.2.3", "/provider-tailscale:v1.2.3", "/function-tailscale:v1.2.3", "/configuration-tailscale-gateway:v1.2.3"},
 		},
 	} {
-		args := append([]string{"template", "released", "oci://" + to + "/charts/" + tc.chart, "--version=1.2.3", "--plain-http", "--kube-version=1.35.4"}, tc.values...)
+		args := append([]string{"template", "released", "oci://" + addr + "/charts/" + tc.chart, "--version=1.2.3", "--plain-http", "--kube-version=1.35.4"}, tc.values...)
 		out, err := exec.CommandContext(t.Context(), h, args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("cannot render the released chart: %v\n%s", err, out)

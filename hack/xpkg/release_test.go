@@ -40,7 +40,7 @@ func newRegistry(t *testing.T, referrers bool) string {
 }
 
 // newRelease returns a release of a small image and of a configuration, without charts.
-func newRelease(t *testing.T, to string) *releaseCmd {
+func newRelease(t *testing.T, addr string) *releaseCmd {
 	t.Helper()
 	dir := t.TempDir()
 	page := filepath.Join(dir, "CHANGELOG.md")
@@ -48,7 +48,7 @@ func newRelease(t *testing.T, to string) *releaseCmd {
 		t.Fatal(err)
 	}
 	return &releaseCmd{
-		Registry: to, Version: hello, Arch: []string{"amd64", "arm64"}, Out: filepath.Join(dir, "release"),
+		Registry: addr, Version: hello, Arch: []string{"amd64", "arm64"}, Out: filepath.Join(dir, "release"),
 		Examples: "../../examples", Changelog: page, Builder: source, Dirty: true,
 		products: []products.Product{
 			{Name: "hello", Kind: products.KindImage, Main: "./testdata/hello"},
@@ -69,10 +69,10 @@ func TestRelease(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			to := newRegistry(t, tc.referrers)
+			addr := newRegistry(t, tc.referrers)
 			digests := make([]string, tc.releases)
 			for i := range digests {
-				c := newRelease(t, to)
+				c := newRelease(t, addr)
 				if err := c.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -175,8 +175,8 @@ func overwrite(t *testing.T, image string) {
 // TestVerify changes what a registry has, or what a release was, each of which the verification
 // notices.
 func TestVerify(t *testing.T) {
-	to := newRegistry(t, true)
-	c := newRelease(t, to)
+	addr := newRegistry(t, true)
+	c := newRelease(t, addr)
 	head := commit{hash: strings.Repeat("c", 40), time: time.Unix(0, 0)}
 	build := &buildCmd{Out: c.Out, Arch: c.Arch, Version: c.Version, Examples: c.Examples, products: c.products, revision: head.hash}
 	if err := build.Run(t.Context()); err != nil {
@@ -235,7 +235,7 @@ func TestVerify(t *testing.T) {
 	if err := bad.pack(c.products[1], must(images([]string{build.file(c.products[1], "arm64")}))[0]); err == nil {
 		t.Error("a configuration of v1.2 fits v1.3")
 	}
-	overwrite(t, to+"/hello:"+hello)
+	overwrite(t, addr+"/hello:"+hello)
 	check(&good, arts, "has digest")
 }
 

@@ -132,8 +132,8 @@ func (v *verifier) image(ctx context.Context, a artifact, d v1.Descriptor, img v
 		return errors.Errorf("the config is for %s/%s", cfg.OS, cfg.Architecture)
 	}
 	for label, want := range map[string]string{"version": v.version, "revision": v.commit, "source": source} {
-		if got := cfg.Config.Labels["org.opencontainers.image."+label]; got != want {
-			return errors.Errorf("label %s is %q, want %q", label, got, want)
+		if value := cfg.Config.Labels["org.opencontainers.image."+label]; value != want {
+			return errors.Errorf("label %s is %q, want %q", label, value, want)
 		}
 	}
 	if a.Product.Package != "" {
@@ -167,11 +167,11 @@ func (v *verifier) image(ctx context.Context, a artifact, d v1.Descriptor, img v
 	if err := sbom.Check(document, d.Digest.Hex, info); err != nil {
 		return err
 	}
-	how, err := v.start(ctx, arch, binary)
+	outcome, err := v.start(ctx, arch, binary)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("verified %s for %s: %d modules in its SBOM; %s\n", a.Tag, arch, len(info.Deps), how)
+	fmt.Printf("verified %s for %s: %d modules in its SBOM; %s\n", a.Tag, arch, len(info.Deps), outcome)
 	return nil
 }
 
@@ -221,11 +221,11 @@ func (v *verifier) pack(p products.Product, img v1.Image) error {
 // what it did.
 func (v *verifier) start(ctx context.Context, arch string, binary []byte) (string, error) {
 	var runner []string
-	how := "answers --version"
+	outcome := "answers --version"
 	if arch != runtime.GOARCH || runtime.GOOS != "linux" {
 		for _, q := range qemu[arch] {
 			if p, err := exec.LookPath(q); err == nil {
-				runner, how = []string{p}, how+" in "+q
+				runner, outcome = []string{p}, outcome+" in "+q
 				break
 			}
 		}
@@ -247,10 +247,10 @@ func (v *verifier) start(ctx context.Context, arch string, binary []byte) (strin
 	if err != nil {
 		return "", errors.Wrapf(err, "the binary fails: %s", strings.TrimSpace(string(out)))
 	}
-	if got := strings.TrimSpace(string(out)); got != v.version {
-		return "", errors.Errorf("the binary's version is %q", got)
+	if reported := strings.TrimSpace(string(out)); reported != v.version {
+		return "", errors.Errorf("the binary's version is %q", reported)
 	}
-	return how, nil
+	return outcome, nil
 }
 
 // chart checks that a chart's layer is the archive that was packaged.

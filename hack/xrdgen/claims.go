@@ -26,8 +26,8 @@ const categoryUsers = "tailscale"
 // claims turns the definition of composites in a namespace into one of the older
 // version, whose claims have the names of the composites and whose composites have
 // an X before theirs.
-func claims(in *apiextv2.CompositeResourceDefinition) (*apiextv1.CompositeResourceDefinition, error) {
-	j, err := json.Marshal(in)
+func claims(definition *apiextv2.CompositeResourceDefinition) (*apiextv1.CompositeResourceDefinition, error) {
+	j, err := json.Marshal(definition)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot encode definition")
 	}
@@ -43,8 +43,8 @@ func claims(in *apiextv2.CompositeResourceDefinition) (*apiextv1.CompositeResour
 	}
 	out.APIVersion = apiextv1.SchemeGroupVersion.String()
 	out.Spec.Scope = ptr.To(apiextv1.CompositeResourceScopeLegacyCluster)
-	out.Spec.ClaimNames = in.Spec.Names.DeepCopy()
-	out.Spec.Names = compositeNames(in.Spec.Names)
+	out.Spec.ClaimNames = definition.Spec.Names.DeepCopy()
+	out.Spec.Names = compositeNames(definition.Spec.Names)
 	out.Name = out.Spec.Names.Plural + "." + out.Spec.Group
 	out.Spec.DefaultCompositionRef = &apiextv1.CompositionReference{Name: out.Name}
 	// A claim is gone when all that it made is: one of the same name may follow.
@@ -82,9 +82,9 @@ func checkReserved(v apiextv1.CompositeResourceDefinitionVersion) error {
 
 // claimsComposition turns a Composition into that of the composites of claims, if
 // its kind has some.
-func claimsComposition(in []byte, claimed map[string]bool) (*apiextv1.Composition, error) {
+func claimsComposition(data []byte, claimed map[string]bool) (*apiextv1.Composition, error) {
 	c := &apiextv1.Composition{}
-	if err := yaml.UnmarshalStrict(in, c); err != nil {
+	if err := yaml.UnmarshalStrict(data, c); err != nil {
 		return nil, errors.Wrap(err, "cannot parse")
 	}
 	if claimed[c.Spec.CompositeTypeRef.Kind] {

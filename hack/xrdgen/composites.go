@@ -21,9 +21,9 @@ const header = "# Copyright 2026 The Tailscale Gateway Authors\n# SPDX-License-I
 
 // convert turns one CustomResourceDefinition into a CompositeResourceDefinition
 // of the same names, scope, columns, scale subresource and schema.
-func convert(in []byte) (*apiextv2.CompositeResourceDefinition, error) {
+func convert(data []byte) (*apiextv2.CompositeResourceDefinition, error) {
 	crd := &extv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(in, crd); err != nil {
+	if err := yaml.UnmarshalStrict(data, crd); err != nil {
 		return nil, errors.Wrap(err, "cannot parse")
 	}
 

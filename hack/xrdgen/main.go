@@ -79,7 +79,7 @@ func (c *cli) run() error {
 }
 
 // each does something with every file of a pattern. One that fails is named.
-func each(pattern string, do func(name string, b []byte) error) error {
+func each(pattern string, fn func(name string, b []byte) error) error {
 	files, err := filepath.Glob(pattern)
 	if err != nil {
 		return errors.Wrap(err, "cannot list files")
@@ -92,7 +92,7 @@ func each(pattern string, do func(name string, b []byte) error) error {
 		if err != nil {
 			return errors.Wrap(err, "cannot read file")
 		}
-		if err := do(filepath.Base(f), b); err != nil {
+		if err := fn(filepath.Base(f), b); err != nil {
 			return errors.Wrapf(err, "cannot convert %q", f)
 		}
 	}

@@ -91,43 +91,43 @@ func TestConvert(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		in     string
+		input  string
 		want   want
 	}{
 		"Namespaced": {
 			reason: "Names, columns, schema and rules are kept; what Crossplane adds is dropped.",
-			in:     crd,
+			input:  crd,
 			want:   want{out: xrd},
 		},
 		"Cluster": {
 			reason: "The scope follows.",
-			in:     strings.Replace(crd, "scope: Namespaced", "scope: Cluster", 1),
+			input:  strings.Replace(crd, "scope: Namespaced", "scope: Cluster", 1),
 			want:   want{out: strings.Replace(xrd, "scope: Namespaced", "scope: Cluster", 1)},
 		},
 		"Scale": {
 			reason: "The scale subresource is kept; status is Crossplane's to add.",
-			in:     strings.Replace(crd, "    schema:\n", "    subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.seen}}\n    schema:\n", 1),
+			input:  strings.Replace(crd, "    schema:\n", "    subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.seen}}\n    schema:\n", 1),
 			want:   want{out: xrd + "    subresources:\n      scale:\n        specReplicasPath: .spec.size\n        statusReplicasPath: .status.seen\n"},
 		},
 		"ErrNoSpec": {
 			reason: "A composite without a spec is useless.",
-			in:     strings.Replace(crd, "          spec: {type: object, properties: {size: {type: string}}}\n", "", 1),
+			input:  strings.Replace(crd, "          spec: {type: object, properties: {size: {type: string}}}\n", "", 1),
 			want:   want{err: cmpopts.AnyError},
 		},
 		"ErrReservedProperty": {
 			reason: "Crossplane keeps its own fields in spec.crossplane.",
-			in:     strings.Replace(crd, "{size: {type: string}}", "{crossplane: {type: string}}", 1),
+			input:  strings.Replace(crd, "{size: {type: string}}", "{crossplane: {type: string}}", 1),
 			want:   want{err: cmpopts.AnyError},
 		},
 		"ErrNotCRD": {
 			reason: "Fields that no CustomResourceDefinition has are refused.",
-			in:     "specs: {}",
+			input:  "specs: {}",
 			want:   want{err: cmpopts.AnyError},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			xrd, err := convert([]byte(tc.in))
+			xrd, err := convert([]byte(tc.input))
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\nconvert(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
@@ -177,7 +177,7 @@ spec:
 
 func TestClaims(t *testing.T) {
 	const names = "singular: thing}"
-	in := strings.Replace(crd, names, "singular: thing, shortNames: [th], categories: [crossplane, tailscale]}", 1)
+	definition := strings.Replace(crd, names, "singular: thing, shortNames: [th], categories: [crossplane, tailscale]}", 1)
 	_, versions, _ := strings.Cut(xrd, "  versions:\n")
 
 	type want struct {
@@ -186,23 +186,23 @@ func TestClaims(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		in     string
+		input  string
 		want   want
 	}{
 		"Claims": {
 			reason: "Claims have the names of the kind, composites others, and both its columns and schema.",
-			in:     in,
+			input:  definition,
 			want:   want{out: claimsXRD + versions},
 		},
 		"ErrReservedProperty": {
 			reason: "Crossplane would take the field for its own.",
-			in:     strings.Replace(in, "{size: {type: string}}", "{resourceRef: {type: string}}", 1),
+			input:  strings.Replace(definition, "{size: {type: string}}", "{resourceRef: {type: string}}", 1),
 			want:   want{err: cmpopts.AnyError},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			namespaced, err := convert([]byte(tc.in))
+			namespaced, err := convert([]byte(tc.input))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,23 +243,23 @@ spec:
 	}
 	cases := map[string]struct {
 		reason string
-		in     string
+		input  string
 		want   string
 	}{
 		"Claimed": {
 			reason: "A Composition is for the composites of claims.",
-			in:     composition("things", "Thing"),
+			input:  composition("things", "Thing"),
 			want:   composition("xthings", "XThing"),
 		},
 		"NotClaimed": {
 			reason: "A kind without claims has the same Composition.",
-			in:     composition("others", "Other"),
+			input:  composition("others", "Other"),
 			want:   composition("others", "Other"),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := claimsComposition([]byte(tc.in), map[string]bool{"Thing": true})
+			c, err := claimsComposition([]byte(tc.input), map[string]bool{"Thing": true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -279,17 +279,17 @@ func TestInputs(t *testing.T) {
 	rule := "  - message: port is required unless kind is TailscaleGateway\n    rule: has(self.port) || has(self.kind)\n"
 	cases := map[string]struct {
 		reason string
-		in     string
+		input  string
 		want   string
 		err    bool
 	}{
-		"Rule":   {reason: "The rule of ports goes, others stay.", in: rest + rule + "  - message: other\n    rule: a\n", want: rest + "  - message: other\n    rule: a\n"},
-		"NoRule": {reason: "A rule that has another text would fail in pipelines.", in: rest, err: true},
+		"Rule":   {reason: "The rule of ports goes, others stay.", input: rest + rule + "  - message: other\n    rule: a\n", want: rest + "  - message: other\n    rule: a\n"},
+		"NoRule": {reason: "A rule that has another text would fail in pipelines.", input: rest, err: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			from, to := t.TempDir(), t.TempDir()
-			if err := os.WriteFile(filepath.Join(from, "a.yaml"), []byte(tc.in), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(from, "a.yaml"), []byte(tc.input), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := inputs(from, to); (err != nil) != tc.err {

@@ -33,7 +33,7 @@ const (
 // first byte.
 type embedding struct {
 	prefix netip.Prefix
-	at     int
+	index  int
 }
 
 const (
@@ -84,14 +84,14 @@ func Refused(a netip.Addr) string {
 	if !a.IsValid() {
 		return invalid
 	}
-	if why := refused(a.WithZone("")); why != "" {
-		return why
+	if reason := refused(a.WithZone("")); reason != "" {
+		return reason
 	}
 	if a.Zone() != "" {
 		return Zoned
 	}
-	if in, ok := Embedded(a); ok && refused(in) != "" {
-		return fmt.Sprintf("another form of %s, %s", in, refused(in))
+	if embedded, ok := Embedded(a); ok && refused(embedded) != "" {
+		return fmt.Sprintf("another form of %s, %s", embedded, refused(embedded))
 	}
 	return ""
 }
@@ -104,7 +104,7 @@ func Embedded(a netip.Addr) (netip.Addr, bool) {
 	b := a.As16()
 	for _, e := range embeddings {
 		if e.prefix.Contains(a) {
-			return netip.AddrFrom4([bytesIPv4]byte(b[e.at : e.at+bytesIPv4])), true
+			return netip.AddrFrom4([bytesIPv4]byte(b[e.index : e.index+bytesIPv4])), true
 		}
 	}
 	last := [bytesIPv4]byte(b[lastBytes:])
@@ -178,8 +178,8 @@ func Absolute(host string) string {
 // Public reports whether an address is on the Internet: not private (RFC 1918, RFC 4193), not
 // shared by a provider's customers (RFC 6598), such as those of tailnets, and not refused.
 func Public(a netip.Addr) bool {
-	if in, ok := Embedded(a); ok {
-		a = in
+	if embedded, ok := Embedded(a); ok {
+		a = embedded
 	}
 	return Refused(a) == "" && !a.IsPrivate() && !shared.Contains(a)
 }
@@ -188,22 +188,24 @@ func Public(a netip.Addr) bool {
 type RefusedError struct {
 	Address netip.Addr
 
-	// Why is the reason, as Refused returns it.
-	Why string
+	// Reason is the reason, as Refused returns it.
+	Reason string
 }
 
 // Error returns the address and the reason.
-func (e RefusedError) Error() string { return fmt.Sprintf("%s is refused: it is %s", e.Address, e.Why) }
+func (e RefusedError) Error() string {
+	return fmt.Sprintf("%s is refused: it is %s", e.Address, e.Reason)
+}
 
 // Control refuses connections by address. It is the Control function of a net.Dialer, which
 // calls it with the dialed address, after resolution.
 func Control(_, address string, _ syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
+	dst, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return errors.Wrapf(err, "cannot parse address %q", address)
 	}
-	if why := Refused(to.Addr()); why != "" {
-		return RefusedError{Address: to.Addr(), Why: why}
+	if reason := Refused(dst.Addr()); reason != "" {
+		return RefusedError{Address: dst.Addr(), Reason: reason}
 	}
 	return nil
 }

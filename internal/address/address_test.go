@@ -66,12 +66,12 @@ func TestRefused(t *testing.T) {
 		"169.253.255.255":                  "",
 		"255.255.255.254":                  "",
 	}
-	for in, want := range cases {
-		if got := Refused(netip.MustParseAddr(in)); got != want {
-			t.Errorf("Refused(%s): want %q, got %q", in, want, got)
+	for host, want := range cases {
+		if got := Refused(netip.MustParseAddr(host)); got != want {
+			t.Errorf("Refused(%s): want %q, got %q", host, want, got)
 		}
-		if got := RefusedHost(in); got != want {
-			t.Errorf("RefusedHost(%s): want %q, got %q", in, want, got)
+		if got := RefusedHost(host); got != want {
+			t.Errorf("RefusedHost(%s): want %q, got %q", host, want, got)
 		}
 	}
 	if got := Refused(netip.Addr{}); got == "" {
@@ -90,9 +90,9 @@ func TestRefusedHost(t *testing.T) {
 		"example.com":           "",
 		"127.1":                 "",
 	}
-	for in, want := range cases {
-		if got := RefusedHost(in); got != want {
-			t.Errorf("RefusedHost(%s): want %q, got %q", in, want, got)
+	for host, want := range cases {
+		if got := RefusedHost(host); got != want {
+			t.Errorf("RefusedHost(%s): want %q, got %q", host, want, got)
 		}
 	}
 }
@@ -145,9 +145,9 @@ func TestPublic(t *testing.T) {
 		"fe80::1%eth0":          false,
 		"64:ff9b::100.100.0.10": false,
 	}
-	for in, want := range cases {
-		if got := Public(netip.MustParseAddr(in)); got != want {
-			t.Errorf("Public(%s) is %t, want %t", in, got, want)
+	for addr, want := range cases {
+		if got := Public(netip.MustParseAddr(addr)); got != want {
+			t.Errorf("Public(%s) is %t, want %t", addr, got, want)
 		}
 	}
 }
@@ -167,9 +167,9 @@ func TestAbsolute(t *testing.T) {
 		"2001:db8::1":                "2001:db8::1",
 		"::ffff:192.0.2.1":           "::ffff:192.0.2.1",
 	}
-	for in, want := range cases {
-		if got := Absolute(in); got != want {
-			t.Errorf("Absolute(%q): want %q, got %q", in, want, got)
+	for host, want := range cases {
+		if got := Absolute(host); got != want {
+			t.Errorf("Absolute(%q): want %q, got %q", host, want, got)
 		}
 	}
 }

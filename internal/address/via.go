@@ -12,8 +12,8 @@ import (
 	"tailscale.com/util/dnsname"
 )
 
-// via is between the address and the site in a 4via6 name.
-const via = "-via-"
+// siteInfix is between the address and the site in a 4via6 name.
+const siteInfix = "-via-"
 
 // Via returns the address of a 4via6 name, which stands for an IPv4 address behind the subnet
 // router of a site: IPv4 address with hyphens, -via-, site, and optionally a domain of Tailscale.
@@ -24,7 +24,7 @@ func Via(name string) (netip.Addr, bool) {
 	if domain != "" && !dnsname.HasSuffix(domain, "ts.net") && !dnsname.HasSuffix(domain, "tailscale.net") {
 		return netip.Addr{}, false
 	}
-	host, site, ok := strings.Cut(label, via)
+	host, site, ok := strings.Cut(label, siteInfix)
 	if !ok {
 		return netip.Addr{}, false
 	}

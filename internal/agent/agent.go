@@ -137,9 +137,9 @@ type Pauses struct {
 	// kube/services/services.go), so that a failover is never reported.
 	Primary time.Duration
 
-	// Gone is how long the netmap can lack the node of an open connection into the tailnet before the
+	// Absence is how long the netmap can lack the node of an open connection into the tailnet before the
 	// connection ends. A node that only connects to control again stays in the netmap.
-	Gone time.Duration
+	Absence time.Duration
 
 	// Begin is how long the hook of the tailscale container waits for the agent's hook, which
 	// kubelet runs at the same time (k8s.io/kubernetes pkg/kubelet/kuberuntime,
@@ -155,7 +155,7 @@ type Pauses struct {
 func DefaultPauses() Pauses {
 	return Pauses{
 		Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Accept: time.Minute, Primary: time.Minute,
-		Gone: time.Minute, Begin: 10 * time.Second, Paths: 5 * time.Minute,
+		Absence: time.Minute, Begin: 10 * time.Second, Paths: 5 * time.Minute,
 	}
 }
 
@@ -233,8 +233,8 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 		reload: watcher.Reload,
 		findDestinations: func(d *drain, handlers map[string]plan.Handlers) {
 			go func() {
-				to := destinationsOf(ctx, handlers)
-				a.do(ctx, func(*loop) { d.destinations = to })
+				dsts := destinationsOf(ctx, handlers)
+				a.do(ctx, func(*loop) { d.destinations = dsts })
 			}()
 		},
 		logout:     func() { go watcher.Logout(ctx) },
@@ -244,7 +244,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 		offers:     offers{}, readvertising: readvertising{}, routing: routing{},
 		hold: hold{
 			answers: a.opts.ControlAnswers, patience: a.opts.ControlPatience,
-			do: func(fn func(*loop)) { a.do(ctx, fn) },
+			run: func(fn func(*loop)) { a.do(ctx, fn) },
 		},
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
 		serve: atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath),

@@ -118,11 +118,11 @@ func (d *dnsLoop) take(s string) error {
 }
 
 // step listens on the addresses that the tailnet sends queries to.
-func (d *dnsLoop) step(ctx context.Context, now time.Time, l *loop) time.Time {
+func (d *dnsLoop) step(ctx context.Context, at time.Time, l *loop) time.Time {
 	if d.zone == "" {
 		return time.Time{}
 	}
-	d.file.write(now, l)
+	d.file.write(at, l)
 	addrs := []netip.AddrPort{netip.AddrPortFrom(loopback, d.opts.Port)}
 	if d.kernel {
 		// Never listen on the pod's own addresses: the tailnet's policy decides about access.
@@ -133,7 +133,7 @@ func (d *dnsLoop) step(ctx context.Context, now time.Time, l *loop) time.Time {
 	}
 	if err := d.server.Listen(ctx, addrs); err != nil {
 		d.log.Info("Cannot resolve names for the tailnet", "error", err)
-		return now.Add(d.retry)
+		return at.Add(d.retry)
 	}
 	return time.Time{}
 }

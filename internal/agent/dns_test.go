@@ -48,9 +48,9 @@ func freeDNSPort(t *testing.T) uint16 {
 
 // resolve returns the address of a name, resolved at an address of the pod, or a text that
 // describes any other result.
-func (p *pod) resolve(network, at string) string {
+func (p *pod) resolve(network, ip string) string {
 	p.t.Helper()
-	addr := netip.AddrPortFrom(netip.MustParseAddr(at), p.dnsPort).String()
+	addr := netip.AddrPortFrom(netip.MustParseAddr(ip), p.dnsPort).String()
 	m, _, err := (&dns.Client{Net: network}).ExchangeContext(p.t.Context(), new(dns.Msg).SetQuestion("app.example.com.", dns.TypeA), addr)
 	if err != nil {
 		return "no answer"

@@ -42,14 +42,14 @@ type drain struct {
 	// session is the session of the tailscaled that is drained.
 	session int
 
-	// since is when the drain began, in seconds, as the Machine's status has it.
-	since time.Time
+	// start is when the drain began, in seconds, as the Machine's status has it.
+	start time.Time
 
 	// hold is until when services without another host stay advertised. Zero if none does any more.
 	hold time.Time
 
-	// until is when clients have had time to move. Zero when the drain is over.
-	until time.Time
+	// moveEnd is when clients have had time to move. Zero when the drain is over.
+	moveEnd time.Time
 
 	// last is the latest possible time of cut. Zero if the drain waits for no connections.
 	last time.Time
@@ -95,30 +95,30 @@ func (l *loop) draining() <-chan struct{} {
 // channel that is closed when clients have had time to move. If control accepted none of the
 // advertised services, there are no clients, and the channel is closed at once. Where that is not
 // known, there may be clients.
-func (l *loop) startDrain(now time.Time) <-chan struct{} {
+func (l *loop) startDrain(at time.Time) <-chan struct{} {
 	if l.drain != nil {
 		return l.drain.done
 	}
 	l.draining()
 	close(l.begun)
-	l.drain = &drain{since: now.Truncate(time.Second), until: now, settle: l.opts.Pauses.Settle, done: make(chan struct{})}
+	l.drain = &drain{start: at.Truncate(time.Second), moveEnd: at, settle: l.opts.Pauses.Settle, done: make(chan struct{})}
 	if l.opts.Grace > 0 {
-		l.drain.deadline = now.Add(l.opts.Grace + graceMargin)
+		l.drain.deadline = at.Add(l.opts.Grace + graceMargin)
 	}
 	for _, name := range l.advertised {
 		if l.hasClients(name) {
 			l.drain.clients = true
-			l.drain.until = now.Add(l.opts.Drain)
+			l.drain.moveEnd = at.Add(l.opts.Drain)
 		}
 	}
 	if l.drain.clients && l.opts.Grace > 0 {
-		l.drain.last = latest(l.drain.until, now.Add(l.opts.Grace-stopTime))
-		l.drain.giveTime(now, l.opts.Drain)
+		l.drain.last = latest(l.drain.moveEnd, at.Add(l.opts.Grace-stopTime))
+		l.drain.giveTime(at, l.opts.Drain)
 		l.findDestinations(l.drain, maps.Clone(l.handlers))
-		l.holdServices(now)
+		l.holdServices(at)
 	}
-	l.roles.drain(now, l)
-	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.until.Sub(now).String())
+	l.roles.drain(at, l)
+	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.moveEnd.Sub(at).String())
 	return l.drain.done
 }
 
@@ -128,26 +128,26 @@ func (l *loop) hasClients(name string) bool {
 }
 
 // giveTime gives clients time to move, and open connections time to end after that.
-func (d *drain) giveTime(now time.Time, clients time.Duration) {
-	d.until = now.Add(clients)
+func (d *drain) giveTime(at time.Time, clients time.Duration) {
+	d.moveEnd = at.Add(clients)
 	if !d.last.IsZero() {
-		d.until = earlier(d.until, d.last)
-		d.cut = earlier(d.until.Add(openTime), d.last)
+		d.moveEnd = earlier(d.moveEnd, d.last)
+		d.cut = earlier(d.moveEnd.Add(openTime), d.last)
 	}
 }
 
 // withdrawn records that tailscaled has read the config that withdraws the services: the
 // clients' time to move begins now.
-func (d *drain) withdrawn(now time.Time, clients time.Duration) {
+func (d *drain) withdrawn(at time.Time, clients time.Duration) {
 	if d == nil || d.over() || !d.clients || d.holds() {
 		return
 	}
-	d.giveTime(now, clients)
+	d.giveTime(at, clients)
 }
 
 // busy reports whether connections of services are open, once clients have had time to move.
-func (d *drain) busy(now time.Time) bool {
-	return d != nil && !d.over() && !now.Before(d.until) && now.Before(d.cut) && d.destinations.open()
+func (d *drain) busy(at time.Time) bool {
+	return d != nil && !d.over() && !at.Before(d.moveEnd) && at.Before(d.cut) && d.destinations.open()
 }
 
 // endDrain ends the drain, so that services are advertised again.
@@ -157,43 +157,43 @@ func (l *loop) endDrain() { l.drain, l.begun = nil, nil }
 // are open, the drain continues until they are cut. After the drain, step looks for another
 // tailscaled: kubelet also runs the hook when it only restarts the container.
 // It calls busy, which may be expensive, only once clients have had time to move.
-func (d *drain) step(now time.Time, t localapi.State, busy func() bool) {
+func (d *drain) step(at time.Time, t localapi.State, busy func() bool) {
 	switch {
 	case d == nil:
 	case !d.over():
-		if t.Running && (now.Before(d.until) || now.Before(d.cut) && busy()) {
+		if t.Running && (at.Before(d.moveEnd) || at.Before(d.cut) && busy()) {
 			return
 		}
-		d.until, d.session = time.Time{}, t.Session
+		d.moveEnd, d.session = time.Time{}, t.Session
 		close(d.done)
 	case !t.Running || t.Session == d.session:
 		d.back = time.Time{}
 	case d.back.IsZero():
-		d.back = now
+		d.back = at
 	}
 }
 
 // closing reports whether clients must not open connections any more.
-func (d *drain) closing(now time.Time) bool {
-	return d != nil && !now.Before(d.until)
+func (d *drain) closing(at time.Time) bool {
+	return d != nil && !at.Before(d.moveEnd)
 }
 
 // over reports whether there was a drain that has ended.
-func (d *drain) over() bool { return d != nil && d.until.IsZero() }
+func (d *drain) over() bool { return d != nil && d.moveEnd.IsZero() }
 
 // replaced reports whether another tailscaled runs in place of the drained one.
-func (d *drain) replaced(now time.Time) bool {
-	return d.over() && !d.back.IsZero() && !now.Before(d.back.Add(d.settle))
+func (d *drain) replaced(at time.Time) bool {
+	return d.over() && !d.back.IsZero() && !at.Before(d.back.Add(d.settle))
 }
 
 // abandoned reports whether the pod still runs although it was being stopped: kubelet would
 // have killed tailscaled by now.
-func (d *drain) abandoned(now time.Time) bool {
-	return d.over() && !d.deadline.IsZero() && !now.Before(d.deadline)
+func (d *drain) abandoned(at time.Time) bool {
+	return d.over() && !d.deadline.IsZero() && !at.Before(d.deadline)
 }
 
 // deadlines returns the times at which the drain's state may change.
-func (d *drain) deadlines(now time.Time) []time.Time {
+func (d *drain) deadlines(at time.Time) []time.Time {
 	switch {
 	case d == nil:
 		return nil
@@ -201,10 +201,10 @@ func (d *drain) deadlines(now time.Time) []time.Time {
 		return []time.Time{d.deadline}
 	case d.over():
 		return []time.Time{d.back.Add(d.settle), d.deadline}
-	case (d.polled || d.destinations != nil) && !now.Before(d.until) && now.Before(d.cut):
-		return []time.Time{now.Add(openEvery), d.cut}
+	case (d.polled || d.destinations != nil) && !at.Before(d.moveEnd) && at.Before(d.cut):
+		return []time.Time{at.Add(openEvery), d.cut}
 	}
-	return []time.Time{d.hold, d.until, d.cut, d.deadline}
+	return []time.Time{d.hold, d.moveEnd, d.cut, d.deadline}
 }
 
 func earlier(a, b time.Time) time.Time {

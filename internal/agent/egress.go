@@ -55,24 +55,24 @@ type EgressOptions struct {
 
 // An egressLoop is the role of a pod that carries traffic into the tailnet.
 type egressLoop struct {
-	opts   EgressOptions
-	retry  time.Duration
-	log    logging.Logger
-	prober *probe.Prober
-	find   func(host string) localapi.Host
-	findIn func(host string, ipv6 bool) localapi.Host
-	has    func(name string, addr netip.Addr) bool
-	domain func() string
-	file   keptFile
+	opts     EgressOptions
+	retry    time.Duration
+	log      logging.Logger
+	prober   *probe.Prober
+	find     func(host string) localapi.Host
+	findIn   func(host string, ipv6 bool) localapi.Host
+	resolves func(name string, addr netip.Addr) bool
+	domain   func() string
+	file     keptFile
 
 	// server carries connections. It is nil if the kernel forwards them.
 	server *carrier.Server
 	kernel *kernelLoop
 
-	// targets are the targets of the ConfigMap. known reports whether they are known, even if there
+	// targets are the targets of the ConfigMap. loaded reports whether they are known, even if there
 	// are none.
 	targets []egress.Target
-	known   bool
+	loaded  bool
 
 	// revision is the revision of the config that targets belong to.
 	revision string
@@ -99,29 +99,29 @@ type egressLoop struct {
 
 type leavingTarget struct {
 	egress.Target
-	since time.Time
+	start time.Time
 }
 
 func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelLoop) *egressLoop {
 	notify := func() { a.do(ctx, func(*loop) {}) }
 	e := &egressLoop{
-		opts:    a.opts.Egress,
-		retry:   a.opts.Pauses.Retry,
-		log:     a.log,
-		find:    peers.Find,
-		findIn:  peers.FindFamily,
-		has:     peers.Has,
-		domain:  peers.Domain,
-		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), notify, probe.WithProbed(a.metrics.probed)),
-		file:    keptFile{dir: atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey)},
-		kernel:  k,
-		leaving: make(map[plan.EgressKey]leavingTarget),
-		warm:    warmup{ping: a.local.Ping, do: func(ctx context.Context, fn func()) { a.do(ctx, func(*loop) { fn() }) }},
-		warmFor: a.opts.Pauses.Warm,
+		opts:     a.opts.Egress,
+		retry:    a.opts.Pauses.Retry,
+		log:      a.log,
+		find:     peers.Find,
+		findIn:   peers.FindFamily,
+		resolves: peers.Has,
+		domain:   peers.Domain,
+		prober:   probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), notify, probe.WithProbed(a.metrics.probed)),
+		file:     keptFile{dir: atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey)},
+		kernel:   k,
+		leaving:  make(map[plan.EgressKey]leavingTarget),
+		warm:     warmup{ping: a.local.Ping, run: func(ctx context.Context, fn func()) { a.do(ctx, func(*loop) { fn() }) }},
+		warmFor:  a.opts.Pauses.Warm,
 	}
-	if !k.on {
+	if !k.enabled {
 		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, notify, carrier.WithListen(carrier.ListenAt(e.opts.Addresses...)),
-			carrier.WithIdleTimeout(e.opts.Idle), carrier.WithTracer(e.opts.Tracer), carrier.WithFollower(peers.Follow, a.opts.Pauses.Gone))
+			carrier.WithIdleTimeout(e.opts.Idle), carrier.WithTracer(e.opts.Tracer), carrier.WithFollower(peers.Follow, a.opts.Pauses.Absence))
 	}
 	return e
 }
@@ -151,16 +151,16 @@ func (e *egressLoop) restore() error {
 		e.log.Info("Ignoring the egress config of an earlier run", "error", err)
 		return nil
 	}
-	e.targets, e.known, e.revision = c.Targets, true, egress.Revision(string(b))
+	e.targets, e.loaded, e.revision = c.Targets, true, egress.Revision(string(b))
 	return nil
 }
 
 // setConfig updates the targets from the ConfigMap. A ConfigMap that is missing or invalid
 // changes nothing: open ports stay open.
-func (e *egressLoop) setConfig(now time.Time, cm *corev1.ConfigMap, h *health) {
+func (e *egressLoop) setConfig(at time.Time, cm *corev1.ConfigMap, h *health) {
 	if cm == nil {
 		e.log.Info("Waiting for ConfigMap", "configmap", e.opts.ConfigMap)
-		e.known = true
+		e.loaded = true
 		return
 	}
 	s, ok := cm.Data[egress.ConfigMapKey]
@@ -173,15 +173,15 @@ func (e *egressLoop) setConfig(now time.Time, cm *corev1.ConfigMap, h *health) {
 		h.setWaiting("ConfigMap " + e.opts.ConfigMap + ": " + err.Error())
 		return
 	}
-	e.known, e.revision = true, egress.Revision(s)
-	e.set(now, c.Targets)
+	e.loaded, e.revision = true, egress.Revision(s)
+	e.set(at, c.Targets)
 	e.file.set(s)
 }
 
 // set replaces the wanted targets. The previous ones become leaving targets.
-func (e *egressLoop) set(now time.Time, targets []egress.Target) {
+func (e *egressLoop) set(at time.Time, targets []egress.Target) {
 	for _, t := range e.targets {
-		e.leaving[plan.EgressKeyOf(t)] = leavingTarget{Target: t, since: now}
+		e.leaving[plan.EgressKeyOf(t)] = leavingTarget{Target: t, start: at}
 	}
 	for _, t := range targets {
 		delete(e.leaving, plan.EgressKeyOf(t))
@@ -190,12 +190,12 @@ func (e *egressLoop) set(now time.Time, targets []egress.Target) {
 }
 
 // step updates listeners, probes and the egress config.
-func (e *egressLoop) step(ctx context.Context, now time.Time, l *loop) time.Time {
-	next := e.forget(now)
-	e.file.write(now, l)
+func (e *egressLoop) step(ctx context.Context, at time.Time, l *loop) time.Time {
+	next := e.forget(at)
+	e.file.write(at, l)
 	for range 2 {
 		e.plan(l.tailnet)
-		closed := e.serve(ctx, l.drain.closing(now))
+		closed := e.serve(ctx, l.drain.closing(at))
 		if maps.Equal(closed, e.closed) {
 			break
 		}
@@ -203,58 +203,58 @@ func (e *egressLoop) step(ctx context.Context, now time.Time, l *loop) time.Time
 		// plan.
 		e.closed = closed
 	}
-	next = earliest(now, next, e.cutGone(now, l.tailnet))
+	next = earliest(at, next, e.cutGone(at, l.tailnet))
 	e.prober.Set(ctx, plan.EgressTargets(e.ports))
 	e.join(ctx, l.tailnet)
 	if len(e.closed) > 0 {
-		next = earliest(now, next, now.Add(e.retry))
+		next = earliest(at, next, at.Add(e.retry))
 	}
-	if err := e.write(now, l); err != nil {
-		l.failed(now, "Cannot write egress config", err)
+	if err := e.write(at, l); err != nil {
+		l.failed(at, "Cannot write egress config", err)
 	}
 	return next
 }
 
 // forget drops leaving targets whose time is over. It returns when the time of the next one may
 // be over.
-func (e *egressLoop) forget(now time.Time) time.Time {
+func (e *egressLoop) forget(at time.Time) time.Time {
 	var due []time.Time
 	maps.DeleteFunc(e.leaving, func(key plan.EgressKey, t leavingTarget) bool {
-		heard, end := t.since.Add(e.opts.Spread), t.since.Add(e.opts.Drain)
+		heard, end := t.start.Add(e.opts.Spread), t.start.Add(e.opts.Drain)
 		due = append(due, heard, end)
-		return !now.Before(end) || !now.Before(heard) && (e.server == nil || e.server.Idle(uint16(key.Port)))
+		return !at.Before(end) || !at.Before(heard) && (e.server == nil || e.server.Idle(uint16(key.Port)))
 	})
-	return earliest(now, due...)
+	return earliest(at, due...)
 }
 
 func (e *egressLoop) plan(tn localapi.State) {
-	in := plan.EgressInput{
-		Targets: e.targets,
-		Running: tn.Running,
-		Find:    e.find,
-		Has:     e.has,
-		Suffix:  e.domain(),
-		Visible: tn.Visible,
-		Tags:    tn.Tags,
-		Health:  e.prober.Statuses(),
-		Outside: make(map[plan.EgressKey]bool),
-		Closed:  e.closed,
+	input := plan.EgressInput{
+		Targets:  e.targets,
+		Running:  tn.Running,
+		Find:     e.find,
+		Resolves: e.resolves,
+		Suffix:   e.domain(),
+		Visible:  tn.Visible,
+		Tags:     tn.Tags,
+		Health:   e.prober.Statuses(),
+		Outside:  make(map[plan.EgressKey]bool),
+		Closed:   e.closed,
 
 		FindFamily: e.findIn,
 	}
-	if e.kernel.on {
-		in.Kernel, in.Applied = true, e.kernel.appliedEgress
-		in.Families, in.IPv6First = e.kernel.families(tn), e.kernel.ipv6First()
+	if e.kernel.enabled {
+		input.Kernel, input.Applied = true, e.kernel.appliedEgress
+		input.Families, input.IPv6First = e.kernel.families(tn), e.kernel.ipv6First()
 	}
 	for _, t := range e.leaving {
-		in.Leaving = append(in.Leaving, t.Target)
+		input.Leaving = append(input.Leaving, t.Target)
 	}
 	if e.server != nil {
 		for _, t := range e.targets {
-			in.Outside[plan.EgressKeyOf(t)] = e.server.Outside(uint16(t.ProxyPort))
+			input.Outside[plan.EgressKeyOf(t)] = e.server.Outside(uint16(t.ProxyPort))
 		}
 	}
-	e.ports = plan.Egress(in)
+	e.ports = plan.Egress(input)
 }
 
 // serve passes the planned ports to the server, and returns why some ports cannot be listened
@@ -286,7 +286,7 @@ func (e *egressLoop) serve(ctx context.Context, closing bool) map[plan.EgressKey
 
 // cutGone cuts connections to nodes that have left the tailnet, and returns when the next one is
 // due. While the netmap is not known, no node counts as gone.
-func (e *egressLoop) cutGone(now time.Time, tn localapi.State) time.Time {
+func (e *egressLoop) cutGone(at time.Time, tn localapi.State) time.Time {
 	if e.server == nil {
 		return time.Time{}
 	}
@@ -295,7 +295,7 @@ func (e *egressLoop) cutGone(now time.Time, tn localapi.State) time.Time {
 		e.server.ForgetGone()
 		return time.Time{}
 	}
-	return e.server.CutGone(now)
+	return e.server.CutGone(at)
 }
 
 // busy reports whether connections are open.
@@ -312,12 +312,12 @@ func (e *egressLoop) busy() bool {
 }
 
 // started reports whether the targets are known.
-func (e *egressLoop) started() bool { return e.known }
+func (e *egressLoop) started() bool { return e.loaded }
 
 // join connects the pod to the devices of its targets once it has joined the tailnet.
 func (e *egressLoop) join(ctx context.Context, tn localapi.State) {
 	e.joined = e.joined || tn.Running && tn.Peers > 0
-	if !e.joined || !e.known || e.warm.begun {
+	if !e.joined || !e.loaded || e.warm.begun {
 		return
 	}
 	var devices []localapi.Device
@@ -337,16 +337,16 @@ func (e *egressLoop) unready(*loop) string {
 }
 
 // drain gives clients time to move to other pods, and open connections time to end.
-func (e *egressLoop) drain(now time.Time, l *loop) {
+func (e *egressLoop) drain(at time.Time, l *loop) {
 	if len(e.ports) == 0 {
 		return
 	}
-	l.drain.until = latest(l.drain.until, now.Add(e.opts.Spread))
-	l.drain.cut = now.Add(e.opts.Drain)
-	if e.kernel.on {
+	l.drain.moveEnd = latest(l.drain.moveEnd, at.Add(e.opts.Spread))
+	l.drain.cut = at.Add(e.opts.Drain)
+	if e.kernel.enabled {
 		// Clients of UDP have no connections to wait for, and the kernel cannot refuse new
 		// connections of TCP.
-		l.drain.until = latest(l.drain.until, now.Add(l.opts.Drain))
+		l.drain.moveEnd = latest(l.drain.moveEnd, at.Add(l.opts.Drain))
 	}
 }
 

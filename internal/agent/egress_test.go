@@ -179,12 +179,12 @@ func TestEgressLife(t *testing.T) {
 		Message: "No device of the tailnet that this proxy may reach has db.example.ts.net; check the host, and that the policy file grants the proxy's tags access to it",
 	}}
 	eventually(t, "The report must say that the device is gone.", lost, p.ports)
-	asked := len(p.local.Dialled())
+	dials := len(p.local.Dialled())
 	if _, err := ping(port); err == nil {
 		t.Error("A target without a host must be refused")
 	}
-	if n := len(p.local.Dialled()); n != asked {
-		t.Errorf("A target without a host must never be dialled, tailscaled got %d requests", n-asked)
+	if n := len(p.local.Dialled()); n != dials {
+		t.Errorf("A target without a host must never be dialled, tailscaled got %d requests", n-dials)
 	}
 	p.local.SetPeers(localapitest.Peer(2, "db", []string{"tag:db"}, []string{"100.64.0.9"}))
 	eventually(t, "A device that is back must be used.", ready, p.ports)
@@ -231,7 +231,7 @@ func TestEgressGone(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	p := newEgressPod(t, configMap(t, target(port, "100.64.0.9")))
-	p.gone = 50 * time.Millisecond
+	p.absence = 50 * time.Millisecond
 	p.start()
 	var c net.Conn
 	eventually(t, "The port must carry connections.", true, func() bool {

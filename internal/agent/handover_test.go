@@ -21,7 +21,7 @@ import (
 
 // release has the provider answer that services have another host.
 func release(l *loop, services ...string) {
-	l.handover = meta.Handover{Since: metav1.Time{Time: l.drain.since}, Services: services}
+	l.handover = meta.Handover{StopTime: metav1.Time{Time: l.drain.start}, Services: services}
 }
 
 // TestHoldServices checks when a pod that is being stopped withdraws its services. Its grace period is
@@ -29,77 +29,77 @@ func release(l *loop, services ...string) {
 func TestHoldServices(t *testing.T) {
 	both, db := []string{"svc:db", "svc:web"}, []string{"svc:db"}
 	type moment struct {
-		reason string
-		after  time.Duration
-		do     func(*loop)
-		want   []string
-		over   bool
+		reason  string
+		elapsed time.Duration
+		action  func(*loop)
+		want    []string
+		ended   bool
 	}
 	released := func(services ...string) func(*loop) { return func(l *loop) { release(l, services...) } }
 	cases := map[string][]moment{
 		"Single": {
-			{reason: "Without an answer, nothing is known about other hosts.", after: time.Second, want: both},
-			{reason: "No other host has the services, and none will come.", after: 2 * time.Second, do: released(both...)},
-			{reason: "Clients have the whole time to move.", after: 21 * time.Second},
-			{reason: "The drain ends.", after: 22 * time.Second, over: true},
+			{reason: "Without an answer, nothing is known about other hosts.", elapsed: time.Second, want: both},
+			{reason: "No other host has the services, and none will come.", elapsed: 2 * time.Second, action: released(both...)},
+			{reason: "Clients have the whole time to move.", elapsed: 21 * time.Second},
+			{reason: "The drain ends.", elapsed: 22 * time.Second, ended: true},
 		},
 		"OneByOne": {
-			{reason: "A service that another host has is withdrawn.", after: time.Second, do: released("svc:web"), want: db},
-			{reason: "The other one waits.", after: 10 * time.Second, want: db},
-			{reason: "It has a host, too.", after: 11 * time.Second, do: released(both...)},
-			{reason: "The clients' time begins with the last withdrawal.", after: 30 * time.Second},
-			{reason: "The drain ends.", after: 31 * time.Second, over: true},
+			{reason: "A service that another host has is withdrawn.", elapsed: time.Second, action: released("svc:web"), want: db},
+			{reason: "The other one waits.", elapsed: 10 * time.Second, want: db},
+			{reason: "It has a host, too.", elapsed: 11 * time.Second, action: released(both...)},
+			{reason: "The clients' time begins with the last withdrawal.", elapsed: 30 * time.Second},
+			{reason: "The drain ends.", elapsed: 31 * time.Second, ended: true},
 		},
 		"NoAnswer": {
-			{reason: "Unknown is not no.", after: 24 * time.Second, want: both},
-			{reason: "Clients need the rest of the grace period.", after: 25 * time.Second},
-			{reason: "They have the time that a drain takes.", after: 44 * time.Second},
-			{reason: "The drain ends while there is time for a clean stop.", after: 45 * time.Second, over: true},
+			{reason: "Unknown is not no.", elapsed: 24 * time.Second, want: both},
+			{reason: "Clients need the rest of the grace period.", elapsed: 25 * time.Second},
+			{reason: "They have the time that a drain takes.", elapsed: 44 * time.Second},
+			{reason: "The drain ends while there is time for a clean stop.", elapsed: 45 * time.Second, ended: true},
 		},
 		"OldAnswer": {
-			{reason: "An answer to an earlier stop means nothing.", after: time.Second, want: both, do: func(l *loop) {
+			{reason: "An answer to an earlier stop means nothing.", elapsed: time.Second, want: both, action: func(l *loop) {
 				release(l, both...)
-				l.handover.Since = metav1.Time{Time: l.drain.since.Add(-time.Second)}
+				l.handover.StopTime = metav1.Time{Time: l.drain.start.Add(-time.Second)}
 			}},
 		},
 		"NotAccepted": {
-			{reason: "A service that control does not accept any more has no clients.", after: time.Second, want: db, do: func(l *loop) {
+			{reason: "A service that control does not accept any more has no clients.", elapsed: time.Second, want: db, action: func(l *loop) {
 				l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: true, Accepted: map[string]bool{"svc:db": true}})
 			}},
 		},
 		"PartialReload": {
-			{reason: "A service that another host has is withdrawn.", after: time.Second, do: released("svc:web"), want: db},
-			{reason: "The clients' time does not begin while a service waits.", after: 2 * time.Second, want: db, do: func(l *loop) {
-				l.drain.withdrawn(l.drain.since.Add(2*time.Second), l.opts.Drain)
+			{reason: "A service that another host has is withdrawn.", elapsed: time.Second, action: released("svc:web"), want: db},
+			{reason: "The clients' time does not begin while a service waits.", elapsed: 2 * time.Second, want: db, action: func(l *loop) {
+				l.drain.withdrawn(l.drain.start.Add(2*time.Second), l.opts.Drain)
 			}},
-			{reason: "The service still waits.", after: 24 * time.Second, want: db},
+			{reason: "The service still waits.", elapsed: 24 * time.Second, want: db},
 		},
 		"TailscaledGone": {
-			{reason: "There is nothing to wait for without tailscaled.", after: time.Second, over: true, do: func(l *loop) { l.setTailnet(localapi.State{Session: 1}) }},
+			{reason: "There is nothing to wait for without tailscaled.", elapsed: time.Second, ended: true, action: func(l *loop) { l.setTailnet(localapi.State{Session: 1}) }},
 		},
 	}
 	for name, moments := range cases {
 		t.Run(name, func(t *testing.T) {
-			now := time.Unix(1000, 0)
+			at := time.Unix(1000, 0)
 			l, _ := newLoop(t, t.TempDir())
 			l.opts.Grace = time.Minute
 			l.setSecret(secret())
 			l.advertised = both
 			l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: true, Accepted: map[string]bool{"svc:web": true, "svc:db": true}})
-			l.startDrain(now)
+			l.startDrain(at)
 			for _, m := range moments {
-				if m.do != nil {
-					m.do(l)
+				if m.action != nil {
+					m.action(l)
 				}
-				next := l.step(t.Context(), now.Add(m.after))
+				next := l.step(t.Context(), at.Add(m.elapsed))
 				if diff := cmp.Diff(m.want, l.advertised, cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("\n%s\nafter %s: advertised: -want, +got:\n%s", m.reason, m.after, diff)
+					t.Errorf("\n%s\nafter %s: advertised: -want, +got:\n%s", m.reason, m.elapsed, diff)
 				}
-				if l.drain.over() != m.over {
-					t.Errorf("\n%s\nafter %s: want over %t, got %t", m.reason, m.after, m.over, l.drain.over())
+				if l.drain.over() != m.ended {
+					t.Errorf("\n%s\nafter %s: want over %t, got %t", m.reason, m.elapsed, m.ended, l.drain.over())
 				}
-				if !m.over && !next.After(now.Add(m.after)) {
-					t.Errorf("after %s: nothing is due", m.after)
+				if !m.ended && !next.After(at.Add(m.elapsed)) {
+					t.Errorf("after %s: nothing is due", m.elapsed)
 				}
 			}
 		})
@@ -112,13 +112,13 @@ func TestHandover(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason string
-		end    func(t *testing.T, p *pod, since metav1.Time)
+		end    func(t *testing.T, p *pod, start metav1.Time)
 	}{
 		"Answer": {
 			reason: "The service must be withdrawn once another host has it.",
-			end: func(t *testing.T, p *pod, since metav1.Time) {
+			end: func(t *testing.T, p *pod, start metav1.Time) {
 				t.Helper()
-				b, err := json.Marshal(meta.Handover{Since: since, Services: []string{"svc:web"}})
+				b, err := json.Marshal(meta.Handover{StopTime: start, Services: []string{"svc:web"}})
 				if err != nil {
 					t.Fatal(err)
 				}

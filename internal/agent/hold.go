@@ -24,20 +24,20 @@ type hold struct {
 	// answers asks whether control answers. Nil means that the hold is over.
 	answers func(ctx context.Context, config []byte) error
 
-	// do runs a function in the goroutine of the loop.
-	do func(func(*loop))
+	// run runs a function in the goroutine of the loop.
+	run func(func(*loop))
 
 	// patience is how long the hold lasts at most.
 	patience time.Duration
 
-	until    time.Time
+	deadline time.Time
 	checking bool
-	again    time.Time
+	retryAt  time.Time
 	err      error
 }
 
 // step reports whether containerboot must wait, and when to call it again.
-func (h *hold) step(ctx context.Context, now time.Time, l *loop) (bool, time.Time) {
+func (h *hold) step(ctx context.Context, at time.Time, l *loop) (bool, time.Time) {
 	switch {
 	case h.answers == nil:
 		return false, time.Time{}
@@ -49,30 +49,30 @@ func (h *hold) step(ctx context.Context, now time.Time, l *loop) (bool, time.Tim
 		h.end()
 		return false, time.Time{}
 	}
-	if h.until.IsZero() {
-		h.until = now.Add(h.patience)
+	if h.deadline.IsZero() {
+		h.deadline = at.Add(h.patience)
 	}
-	if !now.Before(h.until) {
+	if !at.Before(h.deadline) {
 		l.log.Info("Letting the tailscale container start although the control server does not answer", "error", h.err)
 		h.end()
 		return false, time.Time{}
 	}
-	if l.stateKnown && !h.checking && !now.Before(h.again) {
+	if l.stateKnown && !h.checking && !at.Before(h.retryAt) {
 		h.checking = true
 		config, answers := l.base, h.answers
 		go func() {
 			err := answers(ctx, config)
-			h.do(func(l *loop) { l.hold.answered(time.Now(), err, l) })
+			h.run(func(l *loop) { l.hold.answered(time.Now(), err, l) })
 		}()
 	}
-	return true, earliest(now, h.until, h.again)
+	return true, earliest(at, h.deadline, h.retryAt)
 }
 
 // end ends the hold. A later answer changes nothing.
 func (h *hold) end() { h.answers = nil }
 
 // answered records the result of a request to control.
-func (h *hold) answered(now time.Time, err error, l *loop) {
+func (h *hold) answered(at time.Time, err error, l *loop) {
 	h.checking = false
 	if h.answers == nil {
 		return
@@ -87,9 +87,9 @@ func (h *hold) answered(now time.Time, err error, l *loop) {
 	h.err = err
 	pause := l.opts.Pauses.Retry
 	if w := (*control.WaitError)(nil); errors.As(err, &w) {
-		pause = max(pause, min(w.After, maxWait))
+		pause = max(pause, min(w.Delay, maxWait))
 	}
-	h.again = now.Add(pause)
+	h.retryAt = at.Add(pause)
 }
 
 // waiting describes what the hold waits for.

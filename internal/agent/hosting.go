@@ -24,16 +24,16 @@ import (
 type hosting struct {
 	done bool
 
-	// until is when the pod becomes ready in any case: somebody may have to approve it, or refuse to.
+	// deadline is when the pod becomes ready in any case: somebody may have to approve it, or refuse to.
 	// Zero until tailscaled has joined.
-	until time.Time
+	deadline time.Time
 
 	// waiting says what the pod waits for.
 	waiting string
 }
 
 // step updates what the pod waits for. It returns when the wait ends, or zero.
-func (h *hosting) step(now time.Time, l *loop, services []plan.Service, listed bool) time.Time {
+func (h *hosting) step(at time.Time, l *loop, services []plan.Service, listed bool) time.Time {
 	if h.done {
 		return time.Time{}
 	}
@@ -45,11 +45,11 @@ func (h *hosting) step(now time.Time, l *loop, services []plan.Service, listed b
 		h.waiting = "Waiting to read the services of the pod"
 		return time.Time{}
 	}
-	if h.until.IsZero() {
-		h.until = now.Add(l.opts.Pauses.Accept)
+	if h.deadline.IsZero() {
+		h.deadline = at.Add(l.opts.Pauses.Accept)
 	}
 	i := slices.IndexFunc(services, l.pending)
-	h.done = i < 0 || !now.Before(h.until)
+	h.done = i < 0 || !at.Before(h.deadline)
 	if h.done {
 		if i >= 0 {
 			l.log.Info("The pod becomes ready although it does not host all services yet", "service", services[i].Name)
@@ -58,7 +58,7 @@ func (h *hosting) step(now time.Time, l *loop, services []plan.Service, listed b
 		return time.Time{}
 	}
 	h.waiting = "Waiting for the tailnet to accept this machine as a host of " + services[i].Name
-	return h.until
+	return h.deadline
 }
 
 // pending reports whether the pod is to host a service and control has not accepted it. An unknown

@@ -21,7 +21,7 @@ func TestHosting(t *testing.T) {
 	pending := localapi.State{Session: 1, Running: true, AcceptedKnown: true}
 	type moment struct {
 		reason   string
-		after    time.Duration
+		elapsed  time.Duration
 		services []plan.Service
 		unlisted bool
 		tailnet  localapi.State
@@ -37,16 +37,16 @@ func TestHosting(t *testing.T) {
 			{reason: "The node has not joined.", services: web, want: joining},
 			{reason: "The services are not known.", tailnet: pending, unlisted: true, want: reading},
 			{reason: "The backends have not been probed.", tailnet: pending, services: []plan.Service{{Name: "svc:web", Undecided: true}}, want: waiting},
-			{reason: "Control has not accepted the machine.", after: time.Second, tailnet: pending, services: web, want: waiting},
-			{reason: "It has.", after: 2 * time.Second, tailnet: accepted, services: web},
-			{reason: "A new service does not make the pod unready.", after: 3 * time.Second, tailnet: accepted, services: []plan.Service{web[0], {Name: "svc:x", Advertise: true}}},
-			{reason: "Nor does an approval that is withdrawn.", after: 4 * time.Second, tailnet: pending, services: web},
-			{reason: "Nor does a tailscaled that restarts.", after: 5 * time.Second, services: web},
+			{reason: "Control has not accepted the machine.", elapsed: time.Second, tailnet: pending, services: web, want: waiting},
+			{reason: "It has.", elapsed: 2 * time.Second, tailnet: accepted, services: web},
+			{reason: "A new service does not make the pod unready.", elapsed: 3 * time.Second, tailnet: accepted, services: []plan.Service{web[0], {Name: "svc:x", Advertise: true}}},
+			{reason: "Nor does an approval that is withdrawn.", elapsed: 4 * time.Second, tailnet: pending, services: web},
+			{reason: "Nor does a tailscaled that restarts.", elapsed: 5 * time.Second, services: web},
 		},
 		"NeverApproved": {
 			{reason: "Control has not accepted the machine.", tailnet: pending, services: web, want: waiting},
-			{reason: "Somebody may approve it.", after: 59 * time.Second, tailnet: pending, services: web, want: waiting},
-			{reason: "Rollouts must not wait for ever.", after: time.Minute, tailnet: pending, services: web},
+			{reason: "Somebody may approve it.", elapsed: 59 * time.Second, tailnet: pending, services: web, want: waiting},
+			{reason: "Rollouts must not wait for ever.", elapsed: time.Minute, tailnet: pending, services: web},
 		},
 		"DeadBackend": {{reason: "A service whose backend does not answer is not advertised anywhere.", tailnet: pending, services: []plan.Service{{Name: "svc:web", Message: "No backend answers"}}}},
 		"Unknown":     {{reason: "The acceptance is not known.", tailnet: localapi.State{Session: 1, Running: true}, services: web}},
@@ -55,17 +55,17 @@ func TestHosting(t *testing.T) {
 	}
 	for name, moments := range cases {
 		t.Run(name, func(t *testing.T) {
-			now := time.Unix(1000, 0)
+			at := time.Unix(1000, 0)
 			l, _ := newLoop(t, t.TempDir())
 			l.advertised = []string{"svc:web"}
 			for _, m := range moments {
 				l.tailnet = m.tailnet
-				next := l.hosting.step(now.Add(m.after), l, m.services, !m.unlisted)
+				next := l.hosting.step(at.Add(m.elapsed), l, m.services, !m.unlisted)
 				if l.hosting.waiting != m.want {
-					t.Errorf("\n%s\nafter %s: want %q, got %q", m.reason, m.after, m.want, l.hosting.waiting)
+					t.Errorf("\n%s\nafter %s: want %q, got %q", m.reason, m.elapsed, m.want, l.hosting.waiting)
 				}
-				if m.want == waiting && !next.After(now.Add(m.after)) {
-					t.Errorf("after %s: nothing is due", m.after)
+				if m.want == waiting && !next.After(at.Add(m.elapsed)) {
+					t.Errorf("after %s: nothing is due", m.elapsed)
 				}
 			}
 		})

@@ -62,7 +62,7 @@ type kernelLoop struct {
 	plainRole
 
 	// on reports whether the kernel forwards packets. Otherwise the options are empty.
-	on bool
+	enabled bool
 	KernelOptions
 
 	// dir is the directory of containerboot's files.
@@ -82,7 +82,7 @@ type kernelLoop struct {
 	// applied are the services that containerboot has set up, once the state Secret is known.
 	applied       plan.Forwards
 	appliedEgress map[plan.EgressKey][]netip.AddrPort
-	known         bool
+	loaded        bool
 
 	// forgotten is the last argument of ForgetUDP that succeeded.
 	forgotten *network.Translations
@@ -94,7 +94,7 @@ type kernelLoop struct {
 // newKernel returns the role of a pod with Kernel networking, or one that does nothing without
 // options.
 func newKernel(o *KernelOptions, dir *atomicdir.Dir, changed func()) *kernelLoop {
-	k := &kernelLoop{on: o != nil, dir: dir}
+	k := &kernelLoop{enabled: o != nil, dir: dir}
 	if o != nil {
 		k.KernelOptions = *o
 	}
@@ -108,18 +108,18 @@ func newKernel(o *KernelOptions, dir *atomicdir.Dir, changed func()) *kernelLoop
 // forwarded no more.
 func (k *kernelLoop) lookup(fn resolver.Lookup) resolver.Lookup {
 	return func(ctx context.Context, _, host string) ([]netip.Addr, error) {
-		before, _ := k.resolver.Get(host)
-		had := address.FamiliesOf(before...)
+		previous, _ := k.resolver.Get(host)
+		families := address.FamiliesOf(previous...)
 		var out []netip.Addr
 		var failed []error
 		for _, family := range []struct {
 			network string
-			had     bool
-		}{{"ip4", had.IPv4}, {"ip6", had.IPv6}} {
+			present bool
+		}{{"ip4", families.IPv4}, {"ip6", families.IPv6}} {
 			addrs, err := fn(ctx, family.network, address.Absolute(host))
 			var dns *net.DNSError
 			if err != nil && (!errors.As(err, &dns) || !dns.IsNotFound) {
-				if family.had {
+				if family.present {
 					return nil, err
 				}
 				failed = append(failed, err)
@@ -158,18 +158,18 @@ func (k *kernelLoop) step(_ context.Context, _ time.Time, l *loop) time.Time {
 
 // report adds the problem of the node to a status.
 func (k *kernelLoop) report(s *v1alpha1.MachineAgentStatus) {
-	if k.on {
+	if k.enabled {
 		s.Network = k.Report.Problem(k.Forwarding != address.Families{}, k.joined)
 	}
 }
 
 // drain has a drain wait for connections that the kernel forwards.
-func (k *kernelLoop) drain(_ time.Time, l *loop) { l.drain.polled = k.on && k.OpenTCP != nil }
+func (k *kernelLoop) drain(_ time.Time, l *loop) { l.drain.polled = k.enabled && k.OpenTCP != nil }
 
 // busy reports whether connections are open that the kernel forwards. If that cannot be found
 // out, the drain waits as long as it may.
 func (k *kernelLoop) busy() bool {
-	if !k.on || k.OpenTCP == nil {
+	if !k.enabled || k.OpenTCP == nil {
 		return false
 	}
 	f := network.Forwarded{First: uint16(egress.FirstPort), Last: uint16(egress.LastPort), Addresses: map[netip.Addr]bool{}}
@@ -191,7 +191,7 @@ func mappings(c ingressservices.Config) []*ingressservices.Mapping {
 
 // restore loads the configs that an earlier run has written.
 func (k *kernelLoop) restore() error {
-	if !k.on {
+	if !k.enabled {
 		return nil
 	}
 	b, err := k.dir.ReadFile(ingressservices.IngressConfigKey)
@@ -209,7 +209,7 @@ func (k *kernelLoop) restore() error {
 
 // setState reads from the state Secret what containerboot has set up in this pod.
 func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
-	if !k.on || s == nil {
+	if !k.enabled || s == nil {
 		return nil
 	}
 	applied, err := plan.IngressApplied(s.Data[ingressservices.IngressConfigKey], podIP)
@@ -217,7 +217,7 @@ func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
 	if err := errors.Join(err, eerr); err != nil {
 		return err
 	}
-	k.applied, k.appliedEgress, k.known = applied, egress, true
+	k.applied, k.appliedEgress, k.loaded = applied, egress, true
 	return k.forgetUDP()
 }
 
@@ -227,9 +227,9 @@ func (k *kernelLoop) forgetUDP() error {
 		return nil
 	}
 	t := network.Translations{Ports: map[uint16][]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
-	for p, to := range k.appliedEgress {
+	for p, targets := range k.appliedEgress {
 		if p.Protocol == corev1.ProtocolUDP {
-			t.Ports[uint16(p.Port)] = to
+			t.Ports[uint16(p.Port)] = targets
 		}
 	}
 	for _, c := range k.applied {
@@ -249,15 +249,15 @@ func (k *kernelLoop) forgetUDP() error {
 
 // forward decides which services the kernel forwards.
 func (l *loop) forward(ctx context.Context, services []plan.Service) []plan.Service {
-	in := plan.ForwardInput{Attachments: l.attachments, Advertised: l.advertised}
-	if k := l.kernel; k.on {
+	input := plan.ForwardInput{Attachments: l.attachments, Advertised: l.advertised}
+	if k := l.kernel; k.enabled {
 		k.resolver.Set(ctx, plan.ForwardHosts(l.attachments))
-		in.Kernel, in.Families, in.Dropped = true, k.families(l.tailnet), k.Report.Dropped != ""
-		in.Addresses = k.resolver.Addresses()
-		in.Previous = k.forwards
-		in.Applied, in.AppliedKnown = k.applied, k.known
+		input.Kernel, input.Families, input.Dropped = true, k.families(l.tailnet), k.Report.Dropped != ""
+		input.Addresses = k.resolver.Addresses()
+		input.Previous = k.forwards
+		input.Applied, input.AppliedKnown = k.applied, k.loaded
 	}
-	services, wanted := plan.Forward(services, in)
+	services, wanted := plan.Forward(services, input)
 	l.kernel.wanted = wanted
 	return services
 }
@@ -265,7 +265,7 @@ func (l *loop) forward(ctx context.Context, services []plan.Service) []plan.Serv
 // forwarding returns the services that the kernel should forward out of the served ones. A
 // leaving service is forwarded only if it is already forwarded.
 func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[string]plan.Handlers) plan.Forwards {
-	if !k.on {
+	if !k.enabled {
 		return nil
 	}
 	out := maps.Clone(k.wanted)
@@ -282,18 +282,18 @@ func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[stri
 
 // has reports whether the config on disk already has these services.
 func (k *kernelLoop) has(f plan.Forwards) bool {
-	return !k.on || k.forwards != nil && k.forwards.Equal(f)
+	return !k.enabled || k.forwards != nil && k.forwards.Equal(f)
 }
 
 // cautious reports whether the agent may change a file only while the API server is available:
 // with Kernel networking containerboot reads its state Secret at each change, and exits when it
 // cannot (cmd/containerboot/ingressservices.go).
-func (k *kernelLoop) cautious(written bool) bool { return k.on && written }
+func (k *kernelLoop) cautious(written bool) bool { return k.enabled && written }
 
 // writeProxies writes the serve config, and the config of the services that the kernel
 // forwards.
 func (l *loop) writeProxies(serve []byte, f plan.Forwards) (bool, error) {
-	if !l.kernel.on {
+	if !l.kernel.enabled {
 		return l.serve.Write(serve)
 	}
 	serve, err := plan.WithTun(serve, f)
@@ -315,9 +315,9 @@ func (l *loop) writeProxies(serve []byte, f plan.Forwards) (bool, error) {
 }
 
 // write writes the config from which containerboot makes the kernel forward the pod's ports.
-func (e *egressLoop) write(now time.Time, l *loop) error {
+func (e *egressLoop) write(at time.Time, l *loop) error {
 	k := e.kernel
-	if !k.on || !e.known {
+	if !k.enabled || !e.loaded {
 		return nil
 	}
 	// The peers are unknown while tailscaled is unavailable.
@@ -328,7 +328,7 @@ func (e *egressLoop) write(now time.Time, l *loop) error {
 	if err != nil || bytes.Equal(k.egress, b) {
 		return err
 	}
-	if k.cautious(k.egress != nil) && !l.reached(now) {
+	if k.cautious(k.egress != nil) && !l.reached(at) {
 		return nil
 	}
 	if _, err := k.dir.WriteFiles(map[string][]byte{egressservices.KeyEgressServices: b}); err != nil {

@@ -167,13 +167,13 @@ func TestForgetUDP(t *testing.T) {
 		return 1, nil
 	}}, nil, func() {})
 	none := network.Translations{Ports: map[uint16][]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
-	to := func(target string) network.Translations {
+	translations := func(target string) network.Translations {
 		return network.Translations{
 			Ports:     map[uint16][]netip.AddrPort{10000: {netip.MustParseAddrPort(target + ":53")}},
 			Addresses: map[netip.Addr]netip.Addr{},
 		}
 	}
-	both := to("100.64.0.8")
+	both := translations("100.64.0.8")
 	both.Addresses[netip.MustParseAddr("100.100.0.1")] = netip.MustParseAddr("10.96.0.1")
 	for _, step := range []struct {
 		reason string
@@ -182,10 +182,10 @@ func TestForgetUDP(t *testing.T) {
 		want   []network.Translations
 	}{
 		{reason: "Flows of an earlier run of the agent are deleted.", want: []network.Translations{none}},
-		{reason: "Flows from before a port had a target are deleted.", data: map[string][]byte{"egress-services": egress("100.64.0.9")}, want: []network.Translations{to("100.64.0.9")}},
+		{reason: "Flows from before a port had a target are deleted.", data: map[string][]byte{"egress-services": egress("100.64.0.9")}, want: []network.Translations{translations("100.64.0.9")}},
 		{reason: "Without a new target nothing is deleted.", data: map[string][]byte{"egress-services": egress("100.64.0.9"), "device_id": []byte("n1")}},
 		{reason: "A failure is retried at the next change.", data: map[string][]byte{"egress-services": egress("100.64.0.8")}, broken: true},
-		{reason: "Flows are deleted when a port has another target.", data: map[string][]byte{"egress-services": egress("100.64.0.8")}, want: []network.Translations{to("100.64.0.8")}},
+		{reason: "Flows are deleted when a port has another target.", data: map[string][]byte{"egress-services": egress("100.64.0.8")}, want: []network.Translations{translations("100.64.0.8")}},
 		{reason: "Flows are deleted when a service has an address.", data: map[string][]byte{"egress-services": egress("100.64.0.8"), "ingress-config.json": ingress}, want: []network.Translations{both}},
 		{reason: "Flows to removed targets are deleted.", want: []network.Translations{none}},
 	} {
@@ -225,19 +225,19 @@ func TestKernelDrain(t *testing.T) {
 			l.roles = roles{l.kernel, e}
 			l.tailnet.Running = true
 
-			now := time.Unix(1000, 0)
-			done := l.startDrain(now)
+			at := time.Unix(1000, 0)
+			done := l.startDrain(at)
 			busy := func() bool { return l.roles.busy() }
-			now = now.Add(l.opts.Drain - time.Second)
-			l.drain.step(now, l.tailnet, busy)
+			at = at.Add(l.opts.Drain - time.Second)
+			l.drain.step(at, l.tailnet, busy)
 			if calls > 0 {
 				t.Error("The kernel's table must not be read while clients move.")
 			}
 			for range 5 {
-				now = now.Add(time.Second)
-				l.drain.step(now, l.tailnet, busy)
+				at = at.Add(time.Second)
+				l.drain.step(at, l.tailnet, busy)
 			}
-			if next := l.drain.deadlines(now); !tc.done && !slices.Contains(next, now.Add(openEvery)) {
+			if next := l.drain.deadlines(at); !tc.done && !slices.Contains(next, at.Add(openEvery)) {
 				t.Errorf("\n%s\nThe agent must look again soon, at %v", tc.reason, next)
 			}
 			select {
@@ -254,7 +254,7 @@ func TestKernelDrain(t *testing.T) {
 			if diff := cmp.Diff(want, forwarded, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("\n%s\nOpenTCP(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			l.drain.step(now.Add(time.Hour), l.tailnet, busy)
+			l.drain.step(at.Add(time.Hour), l.tailnet, busy)
 			if !l.drain.over() {
 				t.Errorf("\n%s\nA drain must end when its time is over.", tc.reason)
 			}
@@ -271,25 +271,25 @@ func TestLookupFamilies(t *testing.T) {
 		err   error
 	}
 	cases := map[string]struct {
-		reason string
-		before []netip.Addr
-		v4, v6 answer
-		want   []netip.Addr
-		err    error
+		reason   string
+		previous []netip.Addr
+		v4, v6   answer
+		want     []netip.Addr
+		err      error
 	}{
 		"Both":      {reason: "A host can have both.", v4: answer{addrs: []netip.Addr{v4}}, v6: answer{addrs: []netip.Addr{v6}}, want: []netip.Addr{v4, v6}},
 		"One":       {reason: "A host can have one.", v4: answer{addrs: []netip.Addr{v4}}, v6: answer{err: missing}, want: []netip.Addr{v4}},
 		"None":      {reason: "A host can have none.", v4: answer{err: missing}, v6: answer{err: missing}},
-		"NewFails":  {reason: "A server that never answers for a family must not hide the other one.", before: []netip.Addr{v4}, v4: answer{addrs: []netip.Addr{v4}}, v6: answer{err: errBoom}, want: []netip.Addr{v4}},
-		"OldFails":  {reason: "A family that the host had must not be lost.", before: []netip.Addr{v4, v6}, v4: answer{addrs: []netip.Addr{v4}}, v6: answer{err: errBoom}, err: errBoom},
+		"NewFails":  {reason: "A server that never answers for a family must not hide the other one.", previous: []netip.Addr{v4}, v4: answer{addrs: []netip.Addr{v4}}, v6: answer{err: errBoom}, want: []netip.Addr{v4}},
+		"OldFails":  {reason: "A family that the host had must not be lost.", previous: []netip.Addr{v4, v6}, v4: answer{addrs: []netip.Addr{v4}}, v6: answer{err: errBoom}, err: errBoom},
 		"BothFails": {reason: "A failure is not an empty answer.", v4: answer{err: errBoom}, v6: answer{err: errBoom}, err: errBoom},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ready := make(chan struct{}, 10)
-			k := &kernelLoop{on: true}
+			k := &kernelLoop{enabled: true}
 			k.resolver = resolver.New(resolver.Options{Interval: time.Hour, Retry: time.Hour, Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
-				return slices.Clone(tc.before), nil
+				return slices.Clone(tc.previous), nil
 			}}, func(string) { ready <- struct{}{} })
 			k.resolver.Set(t.Context(), []string{"web.shop"})
 			<-ready

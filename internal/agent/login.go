@@ -47,13 +47,13 @@ type loginReport struct {
 	text    string
 	changed time.Time
 
-	// since is when login errors began. Zero if there is none.
-	since time.Time
+	// start is when login errors began. Zero if there is none.
+	start time.Time
 }
 
 // step updates the report for the current error, which may be empty. It returns when to call it
 // again.
-func (r *loginReport) step(now time.Time, running bool, current string, patience time.Duration) time.Time {
+func (r *loginReport) step(at time.Time, running bool, current string, patience time.Duration) time.Time {
 	switch {
 	case running:
 		*r = loginReport{}
@@ -61,17 +61,17 @@ func (r *loginReport) step(now time.Time, running bool, current string, patience
 	case current == "" || current == r.text:
 		// An error stays until the node is in its tailnet.
 		return time.Time{}
-	case r.since.IsZero():
-		r.since = now
+	case r.start.IsZero():
+		r.start = at
 	}
-	due := r.since.Add(patience)
+	due := r.start.Add(patience)
 	if r.text != "" {
 		due = r.changed.Add(loginErrorPause)
 	}
-	if now.Before(due) {
+	if at.Before(due) {
 		return due
 	}
-	r.text, r.changed = current, now
+	r.text, r.changed = current, at
 	return time.Time{}
 }
 
@@ -87,9 +87,9 @@ func (l *loop) loginError() string {
 // in. Kubelet restarts it, because the agent answers its liveness probe. A request
 // of this kind restarts no container that is in the tailnet; a remedy does.
 type restart struct {
-	// known reports whether the agent has read the requests. The first one that it reads is an old
+	// loaded reports whether the agent has read the requests. The first one that it reads is an old
 	// one, since it was there before the agent.
-	known   bool
+	loaded  bool
 	request string
 
 	// session is the tailscaled that is to end. Zero if none is.
@@ -99,10 +99,10 @@ type restart struct {
 // read reads the request in the annotations of the config Secret.
 func (r *restart) read(annotations map[string]string, t localapi.State) {
 	request := annotations[meta.AnnotationRestart]
-	if r.known && request != r.request && request != "" {
+	if r.loaded && request != r.request && request != "" {
 		r.session = t.Session
 	}
-	r.known, r.request = true, request
+	r.loaded, r.request = true, request
 }
 
 // due reports whether the tailscaled that was there when the request came is still there, and is

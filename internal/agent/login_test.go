@@ -57,28 +57,28 @@ func TestPlainText(t *testing.T) {
 }
 
 func TestLoginReport(t *testing.T) {
-	r, now := loginReport{}, time.Unix(1000, 0)
+	r, at := loginReport{}, time.Unix(1000, 0)
 	steps := []struct {
 		reason  string
-		after   time.Duration
+		elapsed time.Duration
 		running bool
 		current string
 		want    string
 		next    time.Duration
 	}{
 		{reason: "A new error may be over within moments.", current: "refused", next: 10 * time.Second},
-		{reason: "An error that lasts is reported.", after: 10 * time.Second, current: "refused", want: "refused"},
-		{reason: "Another one waits: they may alternate.", after: 20 * time.Second, current: "limited", want: "refused", next: 70 * time.Second},
-		{reason: "The error stays while tailscaled starts again.", after: 30 * time.Second, want: "refused"},
-		{reason: "After a while, the current error is reported.", after: 70 * time.Second, current: "limited", want: "limited"},
-		{reason: "A node in its tailnet has none.", after: 71 * time.Second, running: true, current: "limited"},
-		{reason: "The next error has to last again.", after: 80 * time.Second, current: "limited", next: 90 * time.Second},
+		{reason: "An error that lasts is reported.", elapsed: 10 * time.Second, current: "refused", want: "refused"},
+		{reason: "Another one waits: they may alternate.", elapsed: 20 * time.Second, current: "limited", want: "refused", next: 70 * time.Second},
+		{reason: "The error stays while tailscaled starts again.", elapsed: 30 * time.Second, want: "refused"},
+		{reason: "After a while, the current error is reported.", elapsed: 70 * time.Second, current: "limited", want: "limited"},
+		{reason: "A node in its tailnet has none.", elapsed: 71 * time.Second, running: true, current: "limited"},
+		{reason: "The next error has to last again.", elapsed: 80 * time.Second, current: "limited", next: 90 * time.Second},
 	}
 	for _, s := range steps {
-		next := r.step(now.Add(s.after), s.running, s.current, 10*time.Second)
+		next := r.step(at.Add(s.elapsed), s.running, s.current, 10*time.Second)
 		got := time.Duration(0)
 		if !next.IsZero() {
-			got = next.Sub(now)
+			got = next.Sub(at)
 		}
 		if r.text != s.want || got != s.next {
 			t.Errorf("\n%s\nstep(...): want %q and %s, got %q and %s", s.reason, s.want, s.next, r.text, got)
@@ -87,30 +87,30 @@ func TestLoginReport(t *testing.T) {
 }
 
 func TestRestartDue(t *testing.T) {
-	request := func(at string) map[string]string { return map[string]string{meta.AnnotationRestart: at} }
+	request := func(timestamp string) map[string]string { return map[string]string{meta.AnnotationRestart: timestamp} }
 	down := localapi.State{Session: 3}
 	cases := map[string]struct {
 		reason   string
 		requests []map[string]string
-		at       localapi.State
-		then     localapi.State
+		initial  localapi.State
+		current  localapi.State
 		want     bool
 	}{
-		"None":      {reason: "Without a request nothing is restarted.", requests: []map[string]string{nil, nil}, at: down, then: down},
-		"Old":       {reason: "A request that was there before the agent is an old one.", requests: []map[string]string{request("1")}, at: down, then: down},
-		"New":       {reason: "A node that is not in its tailnet is restarted.", requests: []map[string]string{nil, request("1")}, at: down, then: down, want: true},
-		"Next":      {reason: "Each request counts.", requests: []map[string]string{request("1"), request("2")}, at: down, then: down, want: true},
-		"Running":   {reason: "A node that serves is never restarted.", requests: []map[string]string{nil, request("1")}, at: down, then: localapi.State{Session: 3, Running: true}},
-		"Restarted": {reason: "One restart answers a request.", requests: []map[string]string{nil, request("1")}, at: down, then: localapi.State{Session: 4}},
+		"None":      {reason: "Without a request nothing is restarted.", requests: []map[string]string{nil, nil}, initial: down, current: down},
+		"Old":       {reason: "A request that was there before the agent is an old one.", requests: []map[string]string{request("1")}, initial: down, current: down},
+		"New":       {reason: "A node that is not in its tailnet is restarted.", requests: []map[string]string{nil, request("1")}, initial: down, current: down, want: true},
+		"Next":      {reason: "Each request counts.", requests: []map[string]string{request("1"), request("2")}, initial: down, current: down, want: true},
+		"Running":   {reason: "A node that serves is never restarted.", requests: []map[string]string{nil, request("1")}, initial: down, current: localapi.State{Session: 3, Running: true}},
+		"Restarted": {reason: "One restart answers a request.", requests: []map[string]string{nil, request("1")}, initial: down, current: localapi.State{Session: 4}},
 		"Unknown":   {reason: "A tailscaled that the agent has not seen may serve.", requests: []map[string]string{nil, request("1")}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := restart{}
 			for _, a := range tc.requests {
-				r.read(a, tc.at)
+				r.read(a, tc.initial)
 			}
-			if got := r.due(tc.then); got != tc.want {
+			if got := r.due(tc.current); got != tc.want {
 				t.Errorf("\n%s\ndue(...): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
@@ -186,13 +186,13 @@ func TestHold(t *testing.T) {
 				objs = append(objs, tc.state)
 			}
 			p := newPod(t, objs...)
-			asked := &atomic.Int32{}
+			requests := &atomic.Int32{}
 			p.controlPatience = tc.patience
 			p.controlAnswers = func(_ context.Context, config []byte) error {
 				if !strings.Contains(string(config), "alpha0") {
 					t.Errorf("asked with the config %s", config)
 				}
-				asked.Add(1)
+				requests.Add(1)
 				if tc.answers {
 					return nil
 				}
@@ -205,7 +205,7 @@ func TestHold(t *testing.T) {
 			}
 			p.start()
 			if tc.want == http.StatusServiceUnavailable {
-				eventually(t, tc.reason, true, func() bool { return asked.Load() > 2 })
+				eventually(t, tc.reason, true, func() bool { return requests.Load() > 2 })
 				eventually(t, "The Machine says why.", "dial tcp 192.0.2.1:443: connection refused", p.loginError)
 				if code, body := p.get(proxy.PathStartup); code != tc.want || !strings.Contains(body, "Waiting for the control server: dial tcp") {
 					t.Errorf("\n%s\nGET %s: %d %s", tc.reason, proxy.PathStartup, code, body)

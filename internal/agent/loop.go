@@ -248,56 +248,56 @@ func (l *loop) setAttachments(as []v1alpha1.ServiceAttachment) {
 func (l *loop) setTailnet(s localapi.State) { l.tailnet, l.version = s, cmp.Or(s.Version, l.version) }
 
 // step updates files and reports. It returns when to call it again if nothing changes, or zero.
-func (l *loop) step(ctx context.Context, now time.Time) time.Time {
+func (l *loop) step(ctx context.Context, at time.Time) time.Time {
 	l.retry = time.Time{}
-	services, listed := l.services(ctx, now)
+	services, listed := l.services(ctx, at)
 	if listed {
-		l.terminateTLS(ctx, now, services)
-		l.getCertificates(ctx, now, services)
+		l.terminateTLS(ctx, at, services)
+		l.getCertificates(ctx, at, services)
 	}
 
-	if err := l.writeServe(now, services, listed); err != nil {
-		l.failed(now, "Cannot write serve config", err)
+	if err := l.writeServe(at, services, listed); err != nil {
+		l.failed(at, "Cannot write serve config", err)
 	}
 	if listed {
-		l.followRoutes(now, services)
-		l.remedyRouting(now)
+		l.followRoutes(at, services)
+		l.remedyRouting(at)
 	}
-	if err := l.writeConfig(now, services, listed); err != nil {
-		l.failed(now, "Cannot write tailscaled's config", err)
+	if err := l.writeConfig(at, services, listed); err != nil {
+		l.failed(at, "Cannot write tailscaled's config", err)
 	}
-	l.handOver(now)
-	due := l.roles.step(ctx, now, l)
+	l.handOver(at)
+	due := l.roles.step(ctx, at, l)
 	started := l.handlers != nil && l.configured && l.roles.started()
-	var held time.Time
+	var holdDue time.Time
 	if started {
 		var wait bool
-		if wait, held = l.hold.step(ctx, now, l); wait {
+		if wait, holdDue = l.hold.step(ctx, at, l); wait {
 			started = false
 			l.health.setWaiting(l.hold.waiting())
 		}
 	}
-	ready := l.hosting.step(now, l, services, listed)
+	ready := l.hosting.step(at, l, services, listed)
 	// A probe in between must not find a pod that has started, and no reason why it is not ready.
 	l.health.setUnready(cmp.Or(l.hosting.waiting, l.roles.unready(l)))
 	l.health.set(started, l.drain != nil)
-	l.recoverState(now)
-	l.drain.step(now, l.tailnet, func() bool { return l.roles.busy() || l.drain.busy(now) })
+	l.recoverState(at)
+	l.drain.step(at, l.tailnet, func() bool { return l.roles.busy() || l.drain.busy(at) })
 	l.remedy.restart = l.remedy.restart && l.drain != nil
 	l.health.setRestart(l.restart.due(l.tailnet) || l.remedy.restart && l.drain.over())
-	if l.drain.replaced(now) {
+	if l.drain.replaced(at) {
 		l.log.Info("tailscaled is back, serving again")
 		l.endDrain()
-		return l.step(ctx, now)
+		return l.step(ctx, at)
 	}
-	if l.drain.abandoned(now) {
+	if l.drain.abandoned(at) {
 		l.log.Info("The pod was not stopped, serving again")
 		l.endDrain()
-		return l.step(ctx, now)
+		return l.step(ctx, at)
 	}
 
-	loginDue := l.login.step(now, l.tailnet.Running, l.loginError(), l.opts.JoinPatience)
-	if listed && l.roles.started() && l.mayReport(now) {
+	loginDue := l.login.step(at, l.tailnet.Running, l.loginError(), l.opts.JoinPatience)
+	if listed && l.roles.started() && l.mayReport(at) {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
 			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, AcceptedKnown: l.tailnet.AcceptedKnown, Routed: l.routing.states(),
 			Readvertised: l.readvertising.counts(), Version: l.version, Polled: l.tailnet.Polled,
@@ -314,27 +314,27 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.metrics.certificates(states, expiry, issue.Size(l.store.data))
 	}
 	due = slices.AppendSeq(due, maps.Values(l.leaving))
-	due = append(due, held, ready, loginDue, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again, l.expiry(now), l.withdrawals.next(now))
-	return earliest(now, append(due, l.drain.deadlines(now)...)...)
+	due = append(due, holdDue, ready, loginDue, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.resumeAt, l.expiry(at), l.withdrawals.next(at))
+	return earliest(at, append(due, l.drain.deadlines(at)...)...)
 }
 
 // mayReport reports whether the agent may report the machine's status.
-func (l *loop) mayReport(now time.Time) bool {
+func (l *loop) mayReport(at time.Time) bool {
 	if l.reportAt.IsZero() {
-		l.reportAt = now.Add(l.opts.JoinPatience)
+		l.reportAt = at.Add(l.opts.JoinPatience)
 	}
 	l.joined = l.joined || l.tailnet.Running
 	// A pod that is being stopped reports nothing else: either its Machine is deleted, or the pod serves
 	// again.
-	return l.drain == nil && (l.joined || !now.Before(l.reportAt))
+	return l.drain == nil && (l.joined || !at.Before(l.reportAt))
 }
 
 // services returns the plan of services. It reports false until attachments were listed.
-func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, bool) {
+func (l *loop) services(ctx context.Context, at time.Time) ([]plan.Service, bool) {
 	if !l.listed {
 		return nil, false
 	}
-	in := plan.Input{
+	input := plan.Input{
 		Attachments:  l.attachments,
 		Health:       l.prober.Statuses(),
 		Advertised:   l.advertised,
@@ -342,52 +342,52 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 		Certificates: l.terminator.Certificates(),
 		Issuer:       l.opts.issuer(),
 		Issuing:      l.issuing(),
-		Offered:      l.offered(ctx, now),
+		Offered:      l.offered(ctx, at),
 		HTTPS:        l.https(),
 		Anonymous:    l.anonymous(),
-		Withdrawn:    l.withdrawals.at(now),
+		Withdrawn:    l.withdrawals.at(at),
 		Stopping:     l.drain != nil && !l.drain.holds(),
-		Now:          now,
+		At:           at,
 	}
-	services := l.forward(ctx, plan.Services(in))
+	services := l.forward(ctx, plan.Services(input))
 	l.prober.Set(ctx, plan.Targets(services))
 	return services, true
 }
 
 // reached reports whether the API server has just answered. If this is not known, it starts a
 // check, whose result arrives as a command.
-func (l *loop) reached(now time.Time) bool {
-	if !l.reachedAt.IsZero() && now.Before(l.reachedAt.Add(l.opts.Pauses.Retry)) {
+func (l *loop) reached(at time.Time) bool {
+	if !l.reachedAt.IsZero() && at.Before(l.reachedAt.Add(l.opts.Pauses.Retry)) {
 		return true
 	}
-	if !l.reaching && !now.Before(l.reachAgain) {
+	if !l.reaching && !at.Before(l.reachAgain) {
 		l.reaching = true
 		l.reach()
 	}
 	return false
 }
 
-func (l *loop) setReached(now time.Time, err error) {
+func (l *loop) setReached(at time.Time, err error) {
 	l.reaching = false
 	if err != nil {
-		l.reachAgain = now.Add(l.opts.Pauses.Retry)
+		l.reachAgain = at.Add(l.opts.Pauses.Retry)
 		l.log.Debug("Keeping files as they are while the API server is away", "error", err)
 		return
 	}
-	l.reachedAt, l.reachAgain = now, time.Time{}
+	l.reachedAt, l.reachAgain = at, time.Time{}
 }
 
 // writeConfig writes tailscaled's config.
-func (l *loop) writeConfig(now time.Time, services []plan.Service, listed bool) error {
+func (l *loop) writeConfig(at time.Time, services []plan.Service, listed bool) error {
 	if l.base == nil {
 		return nil
 	}
 	advertise := l.advertised
 	switch {
 	case l.drain != nil:
-		advertise = l.held(now, services, listed)
+		advertise = l.held(at, services, listed)
 	case listed:
-		advertise = l.persist(now, l.served(plan.Advertised(services)))
+		advertise = l.persist(at, l.served(plan.Advertised(services)))
 	}
 
 	b, err := plan.TailscaledConfig(l.base, advertise)
@@ -422,22 +422,22 @@ func (l *loop) served(names []string) []string {
 
 // persist returns the names without the services that are withdrawn for a moment because
 // control does not accept the machine for them, or has made no host of them primary.
-func (l *loop) persist(now time.Time, names []string) []string {
-	withdrawn, next := l.readvertising.step(now, names, l.tailnet.Accepted, l.tailnet.Running && l.tailnet.AcceptedKnown)
+func (l *loop) persist(at time.Time, names []string) []string {
+	withdrawn, next := l.readvertising.step(at, names, l.tailnet.Accepted, l.tailnet.Running && l.tailnet.AcceptedKnown)
 	l.readvertiseAt = next
 	return slices.DeleteFunc(names, func(n string) bool { return withdrawn[n] || n == l.remedy.withdrawn })
 }
 
-func (l *loop) failed(now time.Time, msg string, err error) {
+func (l *loop) failed(at time.Time, msg string, err error) {
 	l.log.Info(msg, "error", err)
-	l.retry = now.Add(l.opts.Pauses.Retry)
+	l.retry = at.Add(l.opts.Pauses.Retry)
 }
 
-// earliest returns the earliest of the times after now, or zero.
-func earliest(now time.Time, times ...time.Time) time.Time {
+// earliest returns the earliest of the times after at, or zero.
+func earliest(at time.Time, times ...time.Time) time.Time {
 	var out time.Time
 	for _, t := range times {
-		if t.After(now) && (out.IsZero() || t.Before(out)) {
+		if t.After(at) && (out.IsZero() || t.Before(out)) {
 			out = t
 		}
 	}

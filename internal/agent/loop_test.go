@@ -32,7 +32,7 @@ var errBoom = errors.New("boom")
 // backends is unknown. It counts the checks of the API server.
 func newLoop(t *testing.T, dir string) (*loop, *int) {
 	t.Helper()
-	asked := 0
+	checks := 0
 	checker := probe.CheckerFn(func(ctx context.Context, _ probe.Target) (netip.Addr, error) {
 		<-ctx.Done()
 		return netip.Addr{}, ctx.Err()
@@ -47,7 +47,7 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		serve:            atomicdir.New(filepath.Join(dir, "serve"), "serve-config.json"),
 		terminator:       terminate.New(terminate.Options{Log: logging.NewNopLogger()}),
 		report:           func(*v1alpha1.MachineAgentStatus) {},
-		reach:            func() { asked++ },
+		reach:            func() { checks++ },
 		reload:           func() {},
 		findDestinations: func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinations{} },
 		kernel:           newKernel(nil, nil, nil),
@@ -57,12 +57,12 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 	if err := l.restore(); err != nil {
 		t.Fatalf("restore(): %v", err)
 	}
-	return l, &asked
+	return l, &checks
 }
 
 // TestVersion checks that the report keeps the version of a tailscaled that starts over and over.
 func TestVersion(t *testing.T) {
-	now := time.Unix(1000, 0)
+	at := time.Unix(1000, 0)
 	l, _ := newLoop(t, t.TempDir())
 	got := ""
 	l.report = func(s *v1alpha1.MachineAgentStatus) { got = s.TailscaledVersion }
@@ -70,7 +70,7 @@ func TestVersion(t *testing.T) {
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
 	for _, s := range []localapi.State{{Session: 1, Version: "1.86.2"}, {Session: 1}, {Session: 2}} {
 		l.setTailnet(s)
-		l.step(t.Context(), now)
+		l.step(t.Context(), at)
 		if got != "1.86.2" {
 			t.Errorf("report in session %d: want version 1.86.2, got %q", s.Session, got)
 		}
@@ -78,45 +78,45 @@ func TestVersion(t *testing.T) {
 }
 
 func TestLeavingWhileAPIServerAway(t *testing.T) {
-	now := time.Unix(1000, 0)
-	l, asked := newLoop(t, t.TempDir())
+	at := time.Unix(1000, 0)
+	l, checks := newLoop(t, t.TempDir())
 	l.setSecret(secret())
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
-	l.step(t.Context(), now)
+	l.step(t.Context(), at)
 	served := map[string]plan.Handlers{"svc:web": {80: {Forward: "127.36.0.1:16464", ProxyProtocol: 2}}}
 
 	l.setAttachments(nil)
-	next := l.step(t.Context(), now)
+	next := l.step(t.Context(), at)
 	if diff := cmp.Diff(served, l.handlers); diff != "" {
 		t.Errorf("Handlers must stay while clients move: -want, +got:\n%s", diff)
 	}
-	if want := now.Add(20 * time.Second); !next.Equal(want) {
+	if want := at.Add(20 * time.Second); !next.Equal(want) {
 		t.Errorf("step(...) = %s, want %s, when the handlers are due for removal", next, want)
 	}
 
-	now = next
-	l.step(t.Context(), now)
-	if *asked != 1 {
-		t.Errorf("The API server must be checked once before handlers are removed, was %d times", *asked)
+	at = next
+	l.step(t.Context(), at)
+	if *checks != 1 {
+		t.Errorf("The API server must be checked once before handlers are removed, was %d times", *checks)
 	}
-	l.step(t.Context(), now)
-	if *asked != 1 {
-		t.Errorf("The API server must not be checked again while a check is under way, was %d times", *asked)
+	l.step(t.Context(), at)
+	if *checks != 1 {
+		t.Errorf("The API server must not be checked again while a check is under way, was %d times", *checks)
 	}
 
-	l.setReached(now, errBoom)
-	next = l.step(t.Context(), now)
+	l.setReached(at, errBoom)
+	next = l.step(t.Context(), at)
 	if diff := cmp.Diff(served, l.handlers); diff != "" {
 		t.Errorf("Handlers must stay while the API server is unavailable: -want, +got:\n%s", diff)
 	}
-	if want := now.Add(l.opts.Pauses.Retry); !next.Equal(want) {
+	if want := at.Add(l.opts.Pauses.Retry); !next.Equal(want) {
 		t.Errorf("step(...) = %s, want %s, when to check again", next, want)
 	}
 
-	now = next
-	l.step(t.Context(), now)
-	l.setReached(now, nil)
-	next = l.step(t.Context(), now)
+	at = next
+	l.step(t.Context(), at)
+	l.setReached(at, nil)
+	next = l.step(t.Context(), at)
 	if diff := cmp.Diff(map[string]plan.Handlers{}, l.handlers); diff != "" {
 		t.Errorf("Handlers must be removed once the API server answers: -want, +got:\n%s", diff)
 	}
@@ -126,18 +126,18 @@ func TestLeavingWhileAPIServerAway(t *testing.T) {
 }
 
 func TestComeBackWhileLeaving(t *testing.T) {
-	now := time.Unix(1000, 0)
+	at := time.Unix(1000, 0)
 	l, _ := newLoop(t, t.TempDir())
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
-	l.step(t.Context(), now)
+	l.step(t.Context(), at)
 	l.setAttachments(nil)
-	l.step(t.Context(), now)
+	l.step(t.Context(), at)
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
-	if next := l.step(t.Context(), now.Add(time.Second)); !next.IsZero() {
+	if next := l.step(t.Context(), at.Add(time.Second)); !next.IsZero() {
 		t.Errorf("step(...) = %s, want none: a service that is wanted again must not leave", next)
 	}
 	l.setAttachments(nil)
-	if next, want := l.step(t.Context(), now.Add(10*time.Second)), now.Add(30*time.Second); !next.Equal(want) {
+	if next, want := l.step(t.Context(), at.Add(10*time.Second)), at.Add(30*time.Second); !next.Equal(want) {
 		t.Errorf("step(...) = %s, want %s, when the service leaves again", next, want)
 	}
 }
@@ -197,8 +197,8 @@ func TestWriteFails(t *testing.T) {
 	// A file is in place of the directory.
 	l.config = atomicdir.New(filepath.Join(dir, "config", "set-0"), meta.ConfigKey)
 	l.setSecret(secret())
-	now := time.Unix(1000, 0)
-	if next, want := l.step(t.Context(), now), now.Add(l.opts.Pauses.Retry); !next.Equal(want) {
+	at := time.Unix(1000, 0)
+	if next, want := l.step(t.Context(), at), at.Add(l.opts.Pauses.Retry); !next.Equal(want) {
 		t.Errorf("step(...) = %s, want %s, when to retry", next, want)
 	}
 	if l.health.startup() == "" {
@@ -207,24 +207,24 @@ func TestWriteFails(t *testing.T) {
 }
 
 func TestDrainSessions(t *testing.T) {
-	now := time.Unix(1000, 0)
+	at := time.Unix(1000, 0)
 	l, _ := newLoop(t, t.TempDir())
 	l.setSecret(secret())
 	l.advertised = []string{"svc:web"}
 	l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
-	l.step(t.Context(), now)
+	l.step(t.Context(), at)
 
-	done := l.startDrain(now)
-	if l.startDrain(now) != done {
+	done := l.startDrain(at)
+	if l.startDrain(at) != done {
 		t.Error("A second stop must wait for the first one's drain")
 	}
-	if next, want := l.step(t.Context(), now), now.Add(20*time.Second); !next.Equal(want) {
+	if next, want := l.step(t.Context(), at), at.Add(20*time.Second); !next.Equal(want) {
 		t.Errorf("step(...) = %s, want %s, when the drain ends", next, want)
 	}
 
 	// The stream to tailscaled broke, and is back.
 	l.setTailnet(localapi.State{Session: 2, Running: true})
-	l.step(t.Context(), now.Add(time.Second))
+	l.step(t.Context(), at.Add(time.Second))
 	select {
 	case <-done:
 		t.Error("A broken stream must not end the drain")
@@ -232,7 +232,7 @@ func TestDrainSessions(t *testing.T) {
 	}
 
 	l.setTailnet(localapi.State{Session: 2})
-	l.step(t.Context(), now.Add(2*time.Second))
+	l.step(t.Context(), at.Add(2*time.Second))
 	select {
 	case <-done:
 	default:
@@ -240,37 +240,37 @@ func TestDrainSessions(t *testing.T) {
 	}
 	// Tailscaled answers once more while it stops.
 	l.setTailnet(localapi.State{Session: 3, Running: true})
-	if next, want := l.step(t.Context(), now.Add(3*time.Second)), now.Add(3*time.Second+l.opts.Pauses.Settle); !next.Equal(want) {
+	if next, want := l.step(t.Context(), at.Add(3*time.Second)), at.Add(3*time.Second+l.opts.Pauses.Settle); !next.Equal(want) {
 		t.Errorf("step(...) = %s, want %s, when another tailscaled has settled", next, want)
 	}
 	l.setTailnet(localapi.State{Session: 3})
-	l.step(t.Context(), now.Add(4*time.Second))
-	if next := l.step(t.Context(), now.Add(10*time.Second)); !next.IsZero() || l.drain == nil {
+	l.step(t.Context(), at.Add(4*time.Second))
+	if next := l.step(t.Context(), at.Add(10*time.Second)); !next.IsZero() || l.drain == nil {
 		t.Error("A stopping tailscaled that answers must not advertise services")
 	}
 
 	// Kubelet has restarted the container.
 	l.setTailnet(localapi.State{Session: 4, Running: true})
-	l.step(t.Context(), now.Add(11*time.Second))
-	l.step(t.Context(), now.Add(11*time.Second+l.opts.Pauses.Settle))
+	l.step(t.Context(), at.Add(11*time.Second))
+	l.step(t.Context(), at.Add(11*time.Second+l.opts.Pauses.Settle))
 	if l.drain != nil {
 		t.Error("A restarted tailscaled must advertise services again")
 	}
 }
 
 func TestDrainThroughBrokenStream(t *testing.T) {
-	now := time.Unix(1000, 0)
+	at := time.Unix(1000, 0)
 	l, _ := newLoop(t, t.TempDir())
 	l.setSecret(secret())
 	l.advertised = []string{"svc:web"}
 	l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
-	l.step(t.Context(), now)
-	l.startDrain(now)
+	l.step(t.Context(), at)
+	l.startDrain(at)
 
 	// The stream broke during the drain; the tailscaled is the same.
 	l.setTailnet(localapi.State{Session: 2, Running: true})
-	for _, after := range []time.Duration{time.Second, 20 * time.Second, 30 * time.Second, time.Minute} {
-		l.step(t.Context(), now.Add(after))
+	for _, elapsed := range []time.Duration{time.Second, 20 * time.Second, 30 * time.Second, time.Minute} {
+		l.step(t.Context(), at.Add(elapsed))
 	}
 	if !l.drain.over() || len(l.advertised) != 0 {
 		t.Errorf("A pod that is being stopped must not advertise again: over %t, advertised %v", l.drain.over(), l.advertised)
@@ -278,25 +278,25 @@ func TestDrainThroughBrokenStream(t *testing.T) {
 }
 
 func TestDrainAbandoned(t *testing.T) {
-	now := time.Unix(1000, 0)
+	at := time.Unix(1000, 0)
 	l, _ := newLoop(t, t.TempDir())
 	l.opts.Grace = time.Minute
 	l.setSecret(secret())
 	l.advertised = []string{"svc:web"}
 	l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
-	l.step(t.Context(), now)
+	l.step(t.Context(), at)
 	first := l.draining()
-	l.startDrain(now)
+	l.startDrain(at)
 	release(l, "svc:web")
-	l.step(t.Context(), now)
+	l.step(t.Context(), at)
 	select {
 	case <-first:
 	default:
 		t.Error("A waiting hook must be notified when a drain begins")
 	}
 
-	next := l.step(t.Context(), now.Add(l.opts.Drain))
-	if want := now.Add(l.opts.Grace + graceMargin); !next.Equal(want) || l.drain == nil {
+	next := l.step(t.Context(), at.Add(l.opts.Drain))
+	if want := at.Add(l.opts.Grace + graceMargin); !next.Equal(want) || l.drain == nil {
 		t.Errorf("step(...) = %s, want %s, when kubelet would have killed tailscaled", next, want)
 	}
 	l.step(t.Context(), next.Add(-time.Second))

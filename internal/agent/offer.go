@@ -53,7 +53,7 @@ type offer struct {
 // step returns the domains whose services are advertised without a certificate, and those whose
 // certificate is requested at once. status has each wanted domain without a usable certificate.
 // The last result is the next time at which the answer may change, or zero if there is none.
-func (o offers) step(now time.Time, status map[string]issue.Status) (offered map[string]bool, again []string, next time.Time) {
+func (o offers) step(at time.Time, status map[string]issue.Status) (offered map[string]bool, retries []string, next time.Time) {
 	for name := range o {
 		if _, wanted := status[name]; !wanted {
 			delete(o, name)
@@ -62,15 +62,15 @@ func (o offers) step(now time.Time, status map[string]issue.Status) (offered map
 	offered = map[string]bool{}
 	var due []string
 	for name, st := range status {
-		f := o[name].observe(now, st)
+		f := o[name].observe(at, st)
 		o[name] = f
 		switch {
 		case !f.began.IsZero():
 			offered[name] = true
-			next = earliest(now, next, f.expires(st))
+			next = earliest(at, next, f.expires(st))
 		case f.missing.IsZero():
-		case now.Before(f.due()):
-			next = earliest(now, next, f.due())
+		case at.Before(f.due()):
+			next = earliest(at, next, f.due())
 		default:
 			due = append(due, name)
 		}
@@ -78,33 +78,33 @@ func (o offers) step(now time.Time, status map[string]issue.Status) (offered map
 	slices.SortFunc(due, func(a, b string) int { return cmp.Or(o[a].due().Compare(o[b].due()), cmp.Compare(a, b)) })
 	for _, name := range due[:min(len(due), max(0, maxOffers-len(offered)))] {
 		f, st := o[name], status[name]
-		f.began = now
+		f.began = at
 		o[name], offered[name] = f, true
-		if st.Asked {
-			again = append(again, name)
+		if st.Requested {
+			retries = append(retries, name)
 		}
-		next = earliest(now, next, f.expires(st))
+		next = earliest(at, next, f.expires(st))
 	}
-	return offered, again, next
+	return offered, retries, next
 }
 
 // observe returns the offer after the domain's status became known.
-func (f offer) observe(now time.Time, st issue.Status) offer {
-	granted := st.Asked && !strings.Contains(st.Problem, messageNotGranted)
+func (f offer) observe(at time.Time, st issue.Status) offer {
+	granted := st.Requested && !strings.Contains(st.Problem, messageNotGranted)
 	if !f.began.IsZero() {
 		if f.tried.IsZero() && granted && !st.Began.Before(f.began) {
 			f.tried = st.Began
 		}
-		if expires := f.expires(st); expires.IsZero() || now.Before(expires) {
+		if expires := f.expires(st); expires.IsZero() || at.Before(expires) {
 			return f
 		}
-		f = offer{ended: now}
+		f = offer{ended: at}
 	}
 	switch {
 	case granted:
 		f.missing = time.Time{}
 	case f.missing.IsZero():
-		f.missing = now
+		f.missing = at
 	}
 	return f
 }
@@ -115,7 +115,7 @@ func (f offer) expires(st issue.Status) time.Time {
 	switch {
 	case !f.tried.IsZero():
 		return f.tried.Add(offerFor)
-	case st.Asked && st.Problem == "":
+	case st.Requested && st.Problem == "":
 		return time.Time{}
 	default:
 		return f.began.Add(offerFor)

@@ -18,18 +18,18 @@ import (
 func TestOffers(t *testing.T) {
 	const name = "web.tail1234.ts.net"
 	waiting := map[string]issue.Status{name: {}}
-	asked := map[string]issue.Status{name: {Asked: true}}
-	limited := map[string]issue.Status{name: {Asked: true, Problem: "429 too many certificates"}}
+	requested := map[string]issue.Status{name: {Requested: true}}
+	limited := map[string]issue.Status{name: {Requested: true, Problem: "429 too many certificates"}}
 	start := time.Unix(1000, 0)
-	begins := func(after time.Duration, problem string) map[string]issue.Status {
-		return map[string]issue.Status{name: {Asked: true, Began: start.Add(after), Problem: problem}}
+	begins := func(elapsed time.Duration, problem string) map[string]issue.Status {
+		return map[string]issue.Status{name: {Requested: true, Began: start.Add(elapsed), Problem: problem}}
 	}
-	refused := map[string]issue.Status{name: {Asked: true, Problem: `invalid domain "web.tail1234.ts.net"; must be one of ["proxy-0.tail1234.ts.net"]`}}
+	refused := map[string]issue.Status{name: {Requested: true, Problem: `invalid domain "web.tail1234.ts.net"; must be one of ["proxy-0.tail1234.ts.net"]`}}
 	type moment struct {
-		after   time.Duration
+		elapsed time.Duration
 		status  map[string]issue.Status
 		offered bool
-		again   bool
+		retry   bool
 		next    time.Duration // After the start; zero if there is none.
 	}
 	cases := map[string]struct {
@@ -40,70 +40,70 @@ func TestOffers(t *testing.T) {
 			reason: "A service whose name control grants in time is not offered.",
 			moments: []moment{
 				{status: waiting, next: offerAfter},
-				{after: offerAfter - time.Second, status: asked},
-				{after: 2 * offerAfter, status: asked},
-				{after: 3 * offerAfter},
+				{elapsed: offerAfter - time.Second, status: requested},
+				{elapsed: 2 * offerAfter, status: requested},
+				{elapsed: 3 * offerAfter},
 			},
 		},
 		"Missing": {
 			reason: "A missing name has the service advertised until the certificate is there, and no longer.",
 			moments: []moment{
 				{status: waiting, next: offerAfter},
-				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
-				{after: offerAfter + time.Second, status: begins(offerAfter+time.Second, ""), offered: true, next: offerAfter + time.Second + offerFor},
-				{after: offerAfter + time.Minute},
+				{elapsed: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
+				{elapsed: offerAfter + time.Second, status: begins(offerAfter+time.Second, ""), offered: true, next: offerAfter + time.Second + offerFor},
+				{elapsed: offerAfter + time.Minute},
 			},
 		},
 		"Waits": {
 			reason: "The time counts from the begin of the attempt, which waits for its turn.",
 			moments: []moment{
 				{status: waiting, next: offerAfter},
-				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
-				{after: offerAfter + time.Second, status: asked, offered: true},
-				{after: offerAfter + 2*offerFor, status: asked, offered: true},
-				{after: offerAfter + 3*offerFor, status: begins(offerAfter+3*offerFor, ""), offered: true, next: offerAfter + 4*offerFor},
-				{after: offerAfter + 4*offerFor - time.Second, status: begins(offerAfter+3*offerFor, ""), offered: true, next: offerAfter + 4*offerFor},
-				{after: offerAfter + 4*offerFor, status: begins(offerAfter+3*offerFor, "")},
+				{elapsed: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
+				{elapsed: offerAfter + time.Second, status: requested, offered: true},
+				{elapsed: offerAfter + 2*offerFor, status: requested, offered: true},
+				{elapsed: offerAfter + 3*offerFor, status: begins(offerAfter+3*offerFor, ""), offered: true, next: offerAfter + 4*offerFor},
+				{elapsed: offerAfter + 4*offerFor - time.Second, status: begins(offerAfter+3*offerFor, ""), offered: true, next: offerAfter + 4*offerFor},
+				{elapsed: offerAfter + 4*offerFor, status: begins(offerAfter+3*offerFor, "")},
 			},
 		},
 		"Fails": {
 			reason: "Further attempts do not extend the time.",
 			moments: []moment{
 				{status: waiting, next: offerAfter},
-				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
-				{after: 2 * offerAfter, status: begins(2*offerAfter, ""), offered: true, next: 2*offerAfter + offerFor},
-				{after: 2*offerAfter + time.Minute, status: begins(2*offerAfter+time.Minute, "boom"), offered: true, next: 2*offerAfter + offerFor},
-				{after: 2*offerAfter + offerFor, status: begins(2*offerAfter+time.Minute, "boom")},
+				{elapsed: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
+				{elapsed: 2 * offerAfter, status: begins(2*offerAfter, ""), offered: true, next: 2*offerAfter + offerFor},
+				{elapsed: 2*offerAfter + time.Minute, status: begins(2*offerAfter+time.Minute, "boom"), offered: true, next: 2*offerAfter + offerFor},
+				{elapsed: 2*offerAfter + offerFor, status: begins(2*offerAfter+time.Minute, "boom")},
 			},
 		},
 		"LimitedMeanwhile": {
 			reason: "An offer whose certificate a limit refuses ends in time.",
 			moments: []moment{
 				{status: waiting, next: offerAfter},
-				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
-				{after: offerAfter + time.Second, status: limited, offered: true, next: offerAfter + offerFor},
-				{after: offerAfter + offerFor, status: limited},
+				{elapsed: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
+				{elapsed: offerAfter + time.Second, status: limited, offered: true, next: offerAfter + offerFor},
+				{elapsed: offerAfter + offerFor, status: limited},
 			},
 		},
 		"NeverGranted": {
 			reason: "A service whose name stays missing is offered again after an hour.",
 			moments: []moment{
 				{status: waiting, next: offerAfter},
-				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
-				{after: offerAfter + offerFor, status: waiting, next: offerAfter + offerFor + offerAgain},
-				{after: offerAfter + offerFor + offerAgain - time.Second, status: waiting, next: offerAfter + offerFor + offerAgain},
-				{after: offerAfter + offerFor + offerAgain, status: waiting, offered: true, next: offerAfter + 2*offerFor + offerAgain},
+				{elapsed: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
+				{elapsed: offerAfter + offerFor, status: waiting, next: offerAfter + offerFor + offerAgain},
+				{elapsed: offerAfter + offerFor + offerAgain - time.Second, status: waiting, next: offerAfter + offerFor + offerAgain},
+				{elapsed: offerAfter + offerFor + offerAgain, status: waiting, offered: true, next: offerAfter + 2*offerFor + offerAgain},
 			},
 		},
 		"Limited": {
 			reason:  "A failure of the certificate authority does not cause an offer.",
-			moments: []moment{{status: limited}, {after: time.Hour, status: limited}},
+			moments: []moment{{status: limited}, {elapsed: time.Hour, status: limited}},
 		},
 		"Refused": {
 			reason: "A name that tailscaled refuses is missing: the certificate is requested again at once.",
 			moments: []moment{
 				{status: refused, next: offerAfter},
-				{after: offerAfter, status: refused, offered: true, again: true, next: offerAfter + offerFor},
+				{elapsed: offerAfter, status: refused, offered: true, retry: true, next: offerAfter + offerFor},
 			},
 		},
 	}
@@ -111,13 +111,13 @@ func TestOffers(t *testing.T) {
 		t.Run(n, func(t *testing.T) {
 			o := offers{}
 			for i, m := range tc.moments {
-				offered, again, next := o.step(start.Add(m.after), m.status)
+				offered, retries, next := o.step(start.Add(m.elapsed), m.status)
 				want := time.Time{}
 				if m.next != 0 {
 					want = start.Add(m.next)
 				}
-				if offered[name] != m.offered || slices.Contains(again, name) != m.again || !next.Equal(want) {
-					t.Errorf("\n%s\nmoment %d: want offered %t, again %t, next %v; got %v, %v, %v", tc.reason, i, m.offered, m.again, m.next, offered, again, next.Sub(start))
+				if offered[name] != m.offered || slices.Contains(retries, name) != m.retry || !next.Equal(want) {
+					t.Errorf("\n%s\nmoment %d: want offered %t, again %t, next %v; got %v, %v, %v", tc.reason, i, m.offered, m.retry, m.next, offered, retries, next.Sub(start))
 				}
 			}
 		})
@@ -134,8 +134,8 @@ func TestManyOffers(t *testing.T) {
 	o := offers{}
 	seen := map[string]bool{}
 	o.step(start, status)
-	for now, rounds := start.Add(offerAfter), 0; len(status) > 0; rounds++ {
-		offered, _, _ := o.step(now, status)
+	for at, rounds := start.Add(offerAfter), 0; len(status) > 0; rounds++ {
+		offered, _, _ := o.step(at, status)
 		if len(offered) > maxOffers || len(offered) == 0 || rounds > 3 {
 			t.Fatalf("round %d: want 1 to %d offers in at most 3 rounds, got %d", rounds, maxOffers, len(offered))
 		}
@@ -154,7 +154,7 @@ func TestReadvertising(t *testing.T) {
 	const name = "svc:web"
 	advertised := []string{name}
 	type moment struct {
-		after     time.Duration
+		elapsed   time.Duration
 		advertise []string
 		accepted  bool
 		away      bool
@@ -169,36 +169,36 @@ func TestReadvertising(t *testing.T) {
 			reason: "A machine that is accepted in time keeps advertising.",
 			moments: []moment{
 				{advertise: advertised},
-				{after: acceptPatience - time.Second, advertise: advertised, accepted: true},
-				{after: time.Hour, advertise: advertised, accepted: true},
+				{elapsed: acceptPatience - time.Second, advertise: advertised, accepted: true},
+				{elapsed: time.Hour, advertise: advertised, accepted: true},
 			},
 		},
 		"Pending": {
 			reason: "A machine that is not accepted withdraws the service for a moment, with growing intervals.",
 			moments: []moment{
 				{advertise: advertised},
-				{after: acceptPatience, advertise: advertised, withdrawn: true, count: 1},
-				{after: acceptPatience + withdrawFor - time.Second, advertise: advertised, withdrawn: true, count: 1},
-				{after: acceptPatience + withdrawFor, advertise: advertised, count: 1},
-				{after: 2*acceptPatience + withdrawFor, advertise: advertised, count: 1},
-				{after: 3*acceptPatience + withdrawFor, advertise: advertised, withdrawn: true, count: 2},
+				{elapsed: acceptPatience, advertise: advertised, withdrawn: true, count: 1},
+				{elapsed: acceptPatience + withdrawFor - time.Second, advertise: advertised, withdrawn: true, count: 1},
+				{elapsed: acceptPatience + withdrawFor, advertise: advertised, count: 1},
+				{elapsed: 2*acceptPatience + withdrawFor, advertise: advertised, count: 1},
+				{elapsed: 3*acceptPatience + withdrawFor, advertise: advertised, withdrawn: true, count: 2},
 			},
 		},
 		"Away": {
 			reason: "While tailscaled does not run, nothing changes.",
 			moments: []moment{
 				{advertise: advertised},
-				{after: time.Hour, advertise: advertised, away: true},
-				{after: time.Hour + time.Second, advertise: advertised},
+				{elapsed: time.Hour, advertise: advertised, away: true},
+				{elapsed: time.Hour + time.Second, advertise: advertised},
 			},
 		},
 		"Withdrawn": {
 			reason: "A service that is no longer advertised is forgotten.",
 			moments: []moment{
 				{advertise: advertised},
-				{after: acceptPatience, advertise: advertised, withdrawn: true, count: 1},
-				{after: acceptPatience + time.Second},
-				{after: time.Hour, advertise: advertised},
+				{elapsed: acceptPatience, advertise: advertised, withdrawn: true, count: 1},
+				{elapsed: acceptPatience + time.Second},
+				{elapsed: time.Hour, advertise: advertised},
 			},
 		},
 	}
@@ -207,8 +207,8 @@ func TestReadvertising(t *testing.T) {
 		t.Run(n, func(t *testing.T) {
 			r := readvertising{}
 			for i, m := range tc.moments {
-				withdrawn, next := r.step(start.Add(m.after), m.advertise, map[string]bool{name: m.accepted}, !m.away)
-				got := moment{after: m.after, advertise: m.advertise, accepted: m.accepted, away: m.away, withdrawn: withdrawn[name], count: r.counts()[name]}
+				withdrawn, next := r.step(start.Add(m.elapsed), m.advertise, map[string]bool{name: m.accepted}, !m.away)
+				got := moment{elapsed: m.elapsed, advertise: m.advertise, accepted: m.accepted, away: m.away, withdrawn: withdrawn[name], count: r.counts()[name]}
 				if diff := cmp.Diff(m, got, cmp.AllowUnexported(moment{})); diff != "" {
 					t.Errorf("\n%s\nmoment %d: -want, +got:\n%s", tc.reason, i, diff)
 				}

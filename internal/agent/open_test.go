@@ -60,32 +60,32 @@ func listening(t *testing.T) (net.Listener, map[string]plan.Handlers) {
 // tailscaled's connection to a backend: both are in the table of the network namespace.
 func TestDrainOpenConnections(t *testing.T) {
 	ln, handlers := listening(t)
-	now := time.Unix(1000, 0)
+	at := time.Unix(1000, 0)
 	type moment struct {
 		reason    string
-		after     time.Duration
+		elapsed   time.Duration
 		withdrawn bool
 		closed    bool
-		over      bool
+		ended     bool
 	}
 	cases := map[string][]moment{
 		"Closed": {
-			{reason: "Clients have time to move.", after: 19 * time.Second},
-			{reason: "The drain waits for a connection that is still open.", after: 21 * time.Second},
-			{reason: "The drain ends with the connection.", after: 22 * time.Second, closed: true, over: true},
+			{reason: "Clients have time to move.", elapsed: 19 * time.Second},
+			{reason: "The drain waits for a connection that is still open.", elapsed: 21 * time.Second},
+			{reason: "The drain ends with the connection.", elapsed: 22 * time.Second, closed: true, ended: true},
 		},
 		"Cut": {
-			{reason: "The drain waits for a connection.", after: 34 * time.Second},
-			{reason: "The connection is cut while there is time for a clean stop.", after: 35 * time.Second, over: true},
+			{reason: "The drain waits for a connection.", elapsed: 34 * time.Second},
+			{reason: "The connection is cut while there is time for a clean stop.", elapsed: 35 * time.Second, ended: true},
 		},
 		"LateWithdrawal": {
-			{reason: "Tailscaled took long to read its config.", after: 8 * time.Second, withdrawn: true},
-			{reason: "The clients' time begins when tailscaled has read its config.", after: 27 * time.Second, closed: true},
-			{reason: "The drain ends when the clients' time is over.", after: 28 * time.Second, closed: true, over: true},
+			{reason: "Tailscaled took long to read its config.", elapsed: 8 * time.Second, withdrawn: true},
+			{reason: "The clients' time begins when tailscaled has read its config.", elapsed: 27 * time.Second, closed: true},
+			{reason: "The drain ends when the clients' time is over.", elapsed: 28 * time.Second, closed: true, ended: true},
 		},
 		"TooLateWithdrawal": {
-			{reason: "Tailscaled took very long to read its config.", after: 34 * time.Second, withdrawn: true},
-			{reason: "The drain ends with the grace period.", after: 45 * time.Second, closed: true, over: true},
+			{reason: "Tailscaled took very long to read its config.", elapsed: 34 * time.Second, withdrawn: true},
+			{reason: "The drain ends with the grace period.", elapsed: 45 * time.Second, closed: true, ended: true},
 		},
 	}
 	for name, moments := range cases {
@@ -101,10 +101,10 @@ func TestDrainOpenConnections(t *testing.T) {
 			l.setSecret(secret())
 			l.advertised = []string{"svc:web"}
 			l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
-			l.step(t.Context(), now)
-			l.startDrain(now)
+			l.step(t.Context(), at)
+			l.startDrain(at)
 			release(l, "svc:web")
-			l.step(t.Context(), now)
+			l.step(t.Context(), at)
 			for _, m := range moments {
 				if m.closed {
 					if err := conn.(*net.TCPConn).SetLinger(0); err == nil {
@@ -112,14 +112,14 @@ func TestDrainOpenConnections(t *testing.T) {
 					}
 				}
 				if m.withdrawn {
-					l.drain.withdrawn(now.Add(m.after), l.opts.Drain)
+					l.drain.withdrawn(at.Add(m.elapsed), l.opts.Drain)
 				}
-				next := l.step(t.Context(), now.Add(m.after))
-				if l.drain.over() != m.over {
-					t.Fatalf("\n%s\nafter %s: want over %t, got %t", m.reason, m.after, m.over, l.drain.over())
+				next := l.step(t.Context(), at.Add(m.elapsed))
+				if l.drain.over() != m.ended {
+					t.Fatalf("\n%s\nafter %s: want over %t, got %t", m.reason, m.elapsed, m.ended, l.drain.over())
 				}
-				if !m.over && !next.After(now.Add(m.after)) {
-					t.Errorf("after %s: nothing is due", m.after)
+				if !m.ended && !next.After(at.Add(m.elapsed)) {
+					t.Errorf("after %s: nothing is due", m.elapsed)
 				}
 			}
 		})

@@ -54,15 +54,15 @@ func countPaths(st *ipnstate.Status) v1alpha1.MachinePaths {
 	return out
 }
 
-// nextPaths returns the paths to report: those of before unless the difference says something. Each
+// nextPaths returns the paths to report: the reported ones unless the difference says something. Each
 // report is a write. A machine that never had traffic reports nothing.
-func nextPaths(have *v1alpha1.MachinePaths, seen v1alpha1.MachinePaths) *v1alpha1.MachinePaths {
-	var before v1alpha1.MachinePaths
-	if have != nil {
-		before = *have
+func nextPaths(reported *v1alpha1.MachinePaths, seen v1alpha1.MachinePaths) *v1alpha1.MachinePaths {
+	var previous v1alpha1.MachinePaths
+	if reported != nil {
+		previous = *reported
 	}
-	if near(before.Direct, seen.Direct) && near(before.Relayed, seen.Relayed) {
-		return have
+	if near(previous.Direct, seen.Direct) && near(previous.Relayed, seen.Relayed) {
+		return reported
 	}
 	return &seen
 }

@@ -33,23 +33,23 @@ func TestCountPaths(t *testing.T) {
 func TestNextPaths(t *testing.T) {
 	type paths = v1alpha1.MachinePaths
 	cases := map[string]struct {
-		reason string
-		have   *paths
-		seen   paths
-		want   *paths
+		reason   string
+		reported *paths
+		seen     paths
+		want     *paths
 	}{
 		"Idle":       {reason: "A machine without traffic reports nothing."},
 		"First":      {reason: "The first peer is news.", seen: paths{Relayed: 1}, want: &paths{Relayed: 1}},
-		"Same":       {reason: "The same is no news.", have: &paths{Direct: 2}, seen: paths{Direct: 2}, want: &paths{Direct: 2}},
-		"Few":        {reason: "A few more of many are no news.", have: &paths{Direct: 100, Relayed: 4}, seen: paths{Direct: 120, Relayed: 5}, want: &paths{Direct: 100, Relayed: 4}},
-		"Many":       {reason: "Many more are.", have: &paths{Direct: 100}, seen: paths{Direct: 140}, want: &paths{Direct: 140}},
-		"FirstRelay": {reason: "So is the first relayed path.", have: &paths{Direct: 100}, seen: paths{Direct: 100, Relayed: 1}, want: &paths{Direct: 100, Relayed: 1}},
-		"LastDirect": {reason: "And the end of the last direct one.", have: &paths{Direct: 1, Relayed: 9}, seen: paths{Relayed: 9}, want: &paths{Relayed: 9}},
-		"Quiet":      {reason: "And the end of all traffic.", have: &paths{Direct: 3}, want: &paths{}},
+		"Same":       {reason: "The same is no news.", reported: &paths{Direct: 2}, seen: paths{Direct: 2}, want: &paths{Direct: 2}},
+		"Few":        {reason: "A few more of many are no news.", reported: &paths{Direct: 100, Relayed: 4}, seen: paths{Direct: 120, Relayed: 5}, want: &paths{Direct: 100, Relayed: 4}},
+		"Many":       {reason: "Many more are.", reported: &paths{Direct: 100}, seen: paths{Direct: 140}, want: &paths{Direct: 140}},
+		"FirstRelay": {reason: "So is the first relayed path.", reported: &paths{Direct: 100}, seen: paths{Direct: 100, Relayed: 1}, want: &paths{Direct: 100, Relayed: 1}},
+		"LastDirect": {reason: "And the end of the last direct one.", reported: &paths{Direct: 1, Relayed: 9}, seen: paths{Relayed: 9}, want: &paths{Relayed: 9}},
+		"Quiet":      {reason: "And the end of all traffic.", reported: &paths{Direct: 3}, want: &paths{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, nextPaths(tc.have, tc.seen)); diff != "" {
+			if diff := cmp.Diff(tc.want, nextPaths(tc.reported, tc.seen)); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -95,8 +95,8 @@ type pod struct {
 	// primary is an hour, unless a test sets it.
 	primary time.Duration
 
-	// gone is an hour, unless a test sets it.
-	gone time.Duration
+	// absence is an hour, unless a test sets it.
+	absence time.Duration
 
 	// grace is zero, unless a test sets it.
 	grace time.Duration
@@ -122,7 +122,7 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	if err != nil {
 		t.Fatalf("NewScheme(): %v", err)
 	}
-	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second, primary: time.Hour, gone: time.Hour}
+	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second, primary: time.Hour, absence: time.Hour}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
 		WithIndex(&corev1.Secret{}, "metadata.name", byName).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).Build()
 	p.kube = &apiServer{WithWatch: c, away: &p.away}
@@ -256,7 +256,7 @@ func (p *pod) start() {
 		Grace:               p.grace,
 		StatePatience:       p.statePatience,
 		ControlAnswers:      p.controlAnswers, ControlPatience: p.controlPatience, ContainerbootMetrics: p.containerboot,
-		Pauses: Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Accept: p.accept, Primary: p.primary, Gone: p.gone, Begin: p.begin},
+		Pauses: Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Accept: p.accept, Primary: p.primary, Absence: p.absence, Begin: p.begin},
 		Kernel: p.kernelOptions(),
 		Egress: EgressOptions{
 			ConfigMap: p.egress,
@@ -362,14 +362,14 @@ func eventually[T any](t *testing.T, reason string, want T, got func() T) {
 	defer tick.Stop()
 	deadline := time.After(20 * time.Second)
 	for {
-		have := got()
-		if cmp.Equal(want, have) {
+		current := got()
+		if cmp.Equal(want, current) {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("\n%s\n-want, +got:\n%s", reason, cmp.Diff(want, have))
+			t.Fatalf("\n%s\n-want, +got:\n%s", reason, cmp.Diff(want, current))
 		}
 	}
 }

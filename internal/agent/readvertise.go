@@ -28,7 +28,7 @@ type readvertising map[string]*pending
 
 // A pending is a service that is advertised and not accepted.
 type pending struct {
-	since     time.Time // Since when the service is advertised and not accepted.
+	start     time.Time // Since when the service is advertised and not accepted.
 	patience  time.Duration
 	withdrawn time.Time // Since when the service is withdrawn; zero while advertised.
 	count     int
@@ -37,7 +37,7 @@ type pending struct {
 // step returns those of the services to advertise that are withdrawn for a moment, and when
 // this may change. accepted has the services that control accepted the machine for. While it is
 // not known what control has not accepted, no service is withdrawn.
-func (r readvertising) step(now time.Time, advertise []string, accepted map[string]bool, known bool) (withdrawn map[string]bool, next time.Time) {
+func (r readvertising) step(at time.Time, advertise []string, accepted map[string]bool, reported bool) (withdrawn map[string]bool, next time.Time) {
 	withdrawn = map[string]bool{}
 	wanted := map[string]bool{}
 	for _, name := range advertise {
@@ -47,11 +47,11 @@ func (r readvertising) step(now time.Time, advertise []string, accepted map[stri
 			p = &pending{patience: acceptPatience}
 			r[name] = p
 		}
-		p.step(now, accepted[name], known)
+		p.step(at, accepted[name], reported)
 		if !p.withdrawn.IsZero() {
 			withdrawn[name] = true
 		}
-		next = earliest(now, next, p.due())
+		next = earliest(at, next, p.due())
 	}
 	for name := range r {
 		if !wanted[name] {
@@ -61,19 +61,19 @@ func (r readvertising) step(now time.Time, advertise []string, accepted map[stri
 	return withdrawn, next
 }
 
-func (p *pending) step(now time.Time, accepted, known bool) {
+func (p *pending) step(at time.Time, accepted, reported bool) {
 	switch {
 	case accepted:
-		p.since, p.withdrawn, p.patience = time.Time{}, time.Time{}, acceptPatience
-	case !known:
-		p.since, p.withdrawn = time.Time{}, time.Time{}
-	case p.since.IsZero():
-		p.since = now
-	case p.withdrawn.IsZero() && !now.Before(p.due()):
-		p.withdrawn = now
+		p.start, p.withdrawn, p.patience = time.Time{}, time.Time{}, acceptPatience
+	case !reported:
+		p.start, p.withdrawn = time.Time{}, time.Time{}
+	case p.start.IsZero():
+		p.start = at
+	case p.withdrawn.IsZero() && !at.Before(p.due()):
+		p.withdrawn = at
 		p.count++
-	case !p.withdrawn.IsZero() && !now.Before(p.due()):
-		p.since, p.withdrawn = now, time.Time{}
+	case !p.withdrawn.IsZero() && !at.Before(p.due()):
+		p.start, p.withdrawn = at, time.Time{}
 		p.patience = min(2*p.patience, maxAcceptPatience)
 	}
 }
@@ -83,8 +83,8 @@ func (p *pending) due() time.Time {
 	switch {
 	case !p.withdrawn.IsZero():
 		return p.withdrawn.Add(withdrawFor)
-	case !p.since.IsZero():
-		return p.since.Add(p.patience)
+	case !p.start.IsZero():
+		return p.start.Add(p.patience)
 	}
 	return time.Time{}
 }

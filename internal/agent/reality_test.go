@@ -35,17 +35,17 @@ func TestApprovalNeedsAdvertise(t *testing.T) {
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
 	l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: true})
 
-	now := time.Unix(1000, 0)
-	l.step(t.Context(), now)
+	at := time.Unix(1000, 0)
+	l.step(t.Context(), at)
 	<-healthy
 	type moment struct {
-		Advertised []string
-		Next       time.Duration
-		Again      int32
+		Advertised       []string
+		Next             time.Duration
+		Readvertisements int32
 	}
-	written := func(after time.Duration) moment {
+	written := func(elapsed time.Duration) moment {
 		t.Helper()
-		next := l.step(t.Context(), now.Add(after))
+		next := l.step(t.Context(), at.Add(elapsed))
 		b, err := l.config.Read()
 		if err != nil {
 			t.Fatal(err)
@@ -54,26 +54,26 @@ func TestApprovalNeedsAdvertise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return moment{Advertised: advertised, Next: next.Sub(now), Again: reported.Services[0].Readvertisements}
+		return moment{Advertised: advertised, Next: next.Sub(at), Readvertisements: reported.Services[0].Readvertisements}
 	}
 	web := []string{"svc:web"}
 	steps := []struct {
 		reason   string
-		after    time.Duration
+		elapsed  time.Duration
 		accepted bool
 		unknown  bool
 		want     moment
 	}{
 		{reason: "The service is advertised as soon as a backend answers.", want: moment{Advertised: web, Next: acceptPatience}},
-		{reason: "Control has not accepted the service in time: it is withdrawn.", after: acceptPatience, want: moment{Next: acceptPatience + withdrawFor, Again: 1}},
-		{reason: "The service is advertised again after a moment.", after: acceptPatience + withdrawFor, want: moment{Advertised: web, Next: 3*acceptPatience + withdrawFor, Again: 1}},
-		{reason: "An accepted service stays advertised.", after: acceptPatience + withdrawFor + time.Second, accepted: true, want: moment{Advertised: web, Again: 1}},
-		{reason: "A service whose acceptance is not known stays advertised.", after: acceptPatience + withdrawFor + 2*time.Second, unknown: true, want: moment{Advertised: web, Again: 1}},
-		{reason: "It stays so for as long as nothing is known.", after: time.Hour, unknown: true, want: moment{Advertised: web, Again: 1}},
+		{reason: "Control has not accepted the service in time: it is withdrawn.", elapsed: acceptPatience, want: moment{Next: acceptPatience + withdrawFor, Readvertisements: 1}},
+		{reason: "The service is advertised again after a moment.", elapsed: acceptPatience + withdrawFor, want: moment{Advertised: web, Next: 3*acceptPatience + withdrawFor, Readvertisements: 1}},
+		{reason: "An accepted service stays advertised.", elapsed: acceptPatience + withdrawFor + time.Second, accepted: true, want: moment{Advertised: web, Readvertisements: 1}},
+		{reason: "A service whose acceptance is not known stays advertised.", elapsed: acceptPatience + withdrawFor + 2*time.Second, unknown: true, want: moment{Advertised: web, Readvertisements: 1}},
+		{reason: "It stays so for as long as nothing is known.", elapsed: time.Hour, unknown: true, want: moment{Advertised: web, Readvertisements: 1}},
 	}
 	for _, s := range steps {
 		l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: !s.unknown, Accepted: map[string]bool{"svc:web": s.accepted}})
-		got := written(s.after)
+		got := written(s.elapsed)
 		if s.accepted || s.unknown {
 			got.Next = 0 // Nothing is due: there is no next time.
 		}

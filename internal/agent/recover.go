@@ -27,20 +27,20 @@ func (l *loop) setState(s *corev1.Secret) {
 // tailscaled has the state only in memory, so any later restart would make the machine a new
 // node. After the logout, containerboot logs in with the new auth key that the provider has
 // written to the config. Without a key the node is left alone.
-func (l *loop) recoverState(now time.Time) {
+func (l *loop) recoverState(at time.Time) {
 	if !l.stateLost || !l.tailnet.Running || l.drain != nil || !plan.HasAuthKey(l.base) {
 		l.logoutAt = time.Time{}
 		return
 	}
 	if l.logoutAt.IsZero() {
 		// A node that has just logged in writes its state within a moment.
-		l.logoutAt = now.Add(l.opts.StatePatience)
+		l.logoutAt = at.Add(l.opts.StatePatience)
 		return
 	}
-	if now.Before(l.logoutAt) {
+	if at.Before(l.logoutAt) {
 		return
 	}
 	l.log.Info("Logging the node out to join again: its state is lost from the state Secret", "secret", l.opts.stateSecret().String())
-	l.logoutAt = now.Add(l.opts.StatePatience)
+	l.logoutAt = at.Add(l.opts.StatePatience)
 	l.logout()
 }

@@ -15,60 +15,60 @@ import (
 )
 
 func TestRecoverState(t *testing.T) {
-	withKey, without := []byte(`{"Version":"alpha0","AuthKey":"tskey-auth-1"}`), []byte(`{"Version":"alpha0"}`)
+	withKey, keyless := []byte(`{"Version":"alpha0","AuthKey":"tskey-auth-1"}`), []byte(`{"Version":"alpha0"}`)
 	whole := &corev1.Secret{Data: wholeState()}
 	partial := &corev1.Secret{Data: wholeState()}
 	delete(partial.Data, string(ipn.MachineKeyStateKey))
 	cases := map[string]struct {
-		reason string
-		state  *corev1.Secret
-		unseen bool
-		base   []byte
-		tail   localapi.State
-		drain  *drain
-		after  time.Duration
-		want   int
+		reason  string
+		state   *corev1.Secret
+		unseen  bool
+		base    []byte
+		tail    localapi.State
+		drain   *drain
+		elapsed time.Duration
+		want    int
 	}{
 		"Lost": {
 			reason: "A node whose state is gone must join again once it has a key.",
-			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, after: 30 * time.Second, want: 1,
+			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, elapsed: 30 * time.Second, want: 1,
 		},
 		"Deleted": {
 			reason: "A deleted Secret counts as a lost state.",
-			base:   withKey, tail: localapi.State{Running: true}, after: 30 * time.Second, want: 1,
+			base:   withKey, tail: localapi.State{Running: true}, elapsed: 30 * time.Second, want: 1,
 		},
 		"Patience": {
 			reason: "A node that has just logged in may take a moment to write its state.",
-			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, after: 29 * time.Second,
+			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, elapsed: 29 * time.Second,
 		},
 		"Whole": {
 			reason: "A node with a state must be left alone.",
-			state:  whole, base: withKey, tail: localapi.State{Running: true}, after: time.Hour,
+			state:  whole, base: withKey, tail: localapi.State{Running: true}, elapsed: time.Hour,
 		},
 		"Partial": {
 			reason: "A node that would start without its machine's key must join again too.",
-			state:  partial, base: withKey, tail: localapi.State{Running: true}, after: 30 * time.Second, want: 1,
+			state:  partial, base: withKey, tail: localapi.State{Running: true}, elapsed: 30 * time.Second, want: 1,
 		},
 		"NoKey": {
 			reason: "Without a key the node stays, because it could not join again: the provider may be unavailable.",
-			state:  &corev1.Secret{}, base: without, tail: localapi.State{Running: true}, after: time.Hour,
+			state:  &corev1.Secret{}, base: keyless, tail: localapi.State{Running: true}, elapsed: time.Hour,
 		},
 		"NotRunning": {
 			reason: "A node that is logging in has no state yet.",
-			state:  &corev1.Secret{}, base: withKey, after: time.Hour,
+			state:  &corev1.Secret{}, base: withKey, elapsed: time.Hour,
 		},
 		"Draining": {
 			reason: "A pod that is being stopped need not join again.",
-			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, drain: &drain{}, after: time.Hour,
+			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, drain: &drain{}, elapsed: time.Hour,
 		},
 		"Unseen": {
 			reason: "While the API server is unavailable, the state is unknown.",
-			unseen: true, base: withKey, tail: localapi.State{Running: true}, after: time.Hour,
+			unseen: true, base: withKey, tail: localapi.State{Running: true}, elapsed: time.Hour,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			now := time.Unix(1000, 0)
+			at := time.Unix(1000, 0)
 			l, _ := newLoop(t, t.TempDir())
 			got := 0
 			l.logout = func() { got++ }
@@ -77,8 +77,8 @@ func TestRecoverState(t *testing.T) {
 			if !tc.unseen {
 				l.setState(tc.state)
 			}
-			l.recoverState(now)
-			l.recoverState(now.Add(tc.after))
+			l.recoverState(at)
+			l.recoverState(at.Add(tc.elapsed))
 			if got != tc.want {
 				t.Errorf("\n%s\nrecoverState(...): logged out %d times, want %d", tc.reason, got, tc.want)
 			}

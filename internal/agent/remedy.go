@@ -25,9 +25,9 @@ type remedy struct {
 	text, handled string
 	request       meta.Remedy
 
-	// withdrawn is the service that is withdrawn for a moment, until again.
+	// withdrawn is the service that is withdrawn for a moment, until resumeAt.
 	withdrawn string
-	again     time.Time
+	resumeAt  time.Time
 
 	// restart reports that tailscaled is to restart once the drain is over.
 	restart bool
@@ -47,17 +47,17 @@ func (m *remedy) set(text string) error {
 
 // step returns the action to begin now, or "". dead reports whether a service has no primary host
 // as far as this machine knows, and idle whether it can act at all.
-func (m *remedy) step(now time.Time, dead func(service string) bool, idle bool) v1alpha1.RemedyAction {
-	if !m.again.IsZero() && !now.Before(m.again) {
-		m.withdrawn, m.again = "", time.Time{}
+func (m *remedy) step(at time.Time, dead func(service string) bool, idle bool) v1alpha1.RemedyAction {
+	if !m.resumeAt.IsZero() && !at.Before(m.resumeAt) {
+		m.withdrawn, m.resumeAt = "", time.Time{}
 	}
-	if m.text == m.handled || m.request.Service == "" || !now.Before(m.request.Until) || !idle || !dead(m.request.Service) {
+	if m.text == m.handled || m.request.Service == "" || !at.Before(m.request.Deadline) || !idle || !dead(m.request.Service) {
 		return ""
 	}
 	m.handled = m.text
 	switch m.request.Action {
 	case v1alpha1.RemedyActionAdvertise:
-		m.withdrawn, m.again = m.request.Service, now.Add(withdrawFor)
+		m.withdrawn, m.resumeAt = m.request.Service, at.Add(withdrawFor)
 	case v1alpha1.RemedyActionRestart:
 		m.restart = true
 	}
@@ -65,13 +65,13 @@ func (m *remedy) step(now time.Time, dead func(service string) bool, idle bool) 
 }
 
 // remedyRouting takes the action that the provider has requested.
-func (l *loop) remedyRouting(now time.Time) {
-	switch l.remedy.step(now, l.routing.isDead, l.drain == nil && l.tailnet.Running) {
+func (l *loop) remedyRouting(at time.Time) {
+	switch l.remedy.step(at, l.routing.isDead, l.drain == nil && l.tailnet.Running) {
 	case v1alpha1.RemedyActionAdvertise:
 		l.log.Info("Withdrawing a service for a moment, because no host of it is primary", "service", l.remedy.request.Service)
 	case v1alpha1.RemedyActionRestart:
 		l.log.Info("Restarting tailscaled, because no host of a service is primary", "service", l.remedy.request.Service)
-		l.startDrain(now)
-		l.drain.deadline = now.Add(restartPatience)
+		l.startDrain(at)
+		l.drain.deadline = at.Add(restartPatience)
 	}
 }

@@ -31,13 +31,13 @@ func request(t *testing.T, r meta.Remedy) string {
 }
 
 func TestRemedy(t *testing.T) {
-	now := time.Unix(1000, 0).UTC()
-	advertise := meta.Remedy{Service: "svc:web", Action: v1alpha1.RemedyActionAdvertise, Until: now.Add(time.Minute)}
-	restart := meta.Remedy{Service: "svc:web", Action: v1alpha1.RemedyActionRestart, Until: now.Add(time.Minute)}
+	at := time.Unix(1000, 0).UTC()
+	advertise := meta.Remedy{Service: "svc:web", Action: v1alpha1.RemedyActionAdvertise, Deadline: at.Add(time.Minute)}
+	restart := meta.Remedy{Service: "svc:web", Action: v1alpha1.RemedyActionRestart, Deadline: at.Add(time.Minute)}
 	cases := map[string]struct {
 		reason  string
 		request *meta.Remedy
-		after   time.Duration
+		elapsed time.Duration
 		alive   bool
 		busy    bool
 		want    v1alpha1.RemedyAction
@@ -45,7 +45,7 @@ func TestRemedy(t *testing.T) {
 		"None":      {reason: "Without a request nothing happens."},
 		"Advertise": {reason: "A dead service is withdrawn.", request: &advertise, want: v1alpha1.RemedyActionAdvertise},
 		"Restart":   {reason: "Tailscaled restarts.", request: &restart, want: v1alpha1.RemedyActionRestart},
-		"Late":      {reason: "A request that has expired is ignored, also after a restart of the pod.", request: &restart, after: time.Minute},
+		"Late":      {reason: "A request that has expired is ignored, also after a restart of the pod.", request: &restart, elapsed: time.Minute},
 		"Alive":     {reason: "A service that a host is primary for is left alone.", request: &advertise, alive: true},
 		"Busy":      {reason: "A pod that is being stopped does nothing else.", request: &restart, busy: true},
 	}
@@ -58,10 +58,10 @@ func TestRemedy(t *testing.T) {
 				}
 			}
 			dead := func(service string) bool { return !tc.alive && service == "svc:web" }
-			if diff := cmp.Diff(tc.want, m.step(now.Add(tc.after), dead, !tc.busy)); diff != "" {
+			if diff := cmp.Diff(tc.want, m.step(at.Add(tc.elapsed), dead, !tc.busy)); diff != "" {
 				t.Errorf("\n%s\nstep(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if got := m.step(now.Add(tc.after), dead, !tc.busy); got != "" {
+			if got := m.step(at.Add(tc.elapsed), dead, !tc.busy); got != "" {
 				t.Errorf("\nA request is acted on once, got %q again", got)
 			}
 		})
@@ -87,13 +87,13 @@ func TestWithdrawn(t *testing.T) {
 	p := newPod(t, secret(), machine(), a)
 	p.start()
 	config := func() string { return p.files()[0] }
-	withdraw := func(until time.Time) {
+	withdraw := func(deadline time.Time) {
 		t.Helper()
 		s := secret()
 		if err := p.kube.Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
 			t.Fatalf("Get(...): %v", err)
 		}
-		metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationWithdraw("svc:web"), until.Format(time.RFC3339Nano))
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationWithdraw("svc:web"), deadline.Format(time.RFC3339Nano))
 		if err := p.kube.Update(t.Context(), s); err != nil {
 			t.Fatalf("Update(...): %v", err)
 		}
@@ -128,7 +128,7 @@ func TestRemedyAdvertises(t *testing.T) {
 		if err := p.kube.Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
 			t.Fatalf("Get(...): %v", err)
 		}
-		metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationRemedy, request(t, meta.Remedy{Service: "svc:web", Action: action, Until: time.Now().Add(time.Hour)}))
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationRemedy, request(t, meta.Remedy{Service: "svc:web", Action: action, Deadline: time.Now().Add(time.Hour)}))
 		if err := p.kube.Update(t.Context(), s); err != nil {
 			t.Fatalf("Update(...): %v", err)
 		}

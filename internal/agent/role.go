@@ -21,7 +21,7 @@ type role interface {
 	restore() error
 
 	// step does the work that is due. It returns when to call it again if nothing changes, or zero.
-	step(ctx context.Context, now time.Time, l *loop) time.Time
+	step(ctx context.Context, at time.Time, l *loop) time.Time
 
 	// started reports whether the role knows its configuration.
 	started() bool
@@ -33,7 +33,7 @@ type role interface {
 	busy() bool
 
 	// drain extends a drain for the clients of the role.
-	drain(now time.Time, l *loop)
+	drain(at time.Time, l *loop)
 
 	// report adds the state of the role to the pod's status.
 	report(s *v1alpha1.MachineAgentStatus)
@@ -68,10 +68,10 @@ func (rs roles) restore() error {
 }
 
 // step runs the steps of all roles, and returns when each is due again.
-func (rs roles) step(ctx context.Context, now time.Time, l *loop) []time.Time {
+func (rs roles) step(ctx context.Context, at time.Time, l *loop) []time.Time {
 	due := make([]time.Time, 0, len(rs))
 	for _, r := range rs {
-		due = append(due, r.step(ctx, now, l))
+		due = append(due, r.step(ctx, at, l))
 	}
 	return due
 }
@@ -83,8 +83,8 @@ func (rs roles) started() bool {
 // unready returns the reason of the first role that is not ready.
 func (rs roles) unready(l *loop) string {
 	for _, r := range rs {
-		if why := r.unready(l); why != "" {
-			return why
+		if reason := r.unready(l); reason != "" {
+			return reason
 		}
 	}
 	return ""
@@ -92,9 +92,9 @@ func (rs roles) unready(l *loop) string {
 
 func (rs roles) busy() bool { return slices.ContainsFunc(rs, role.busy) }
 
-func (rs roles) drain(now time.Time, l *loop) {
+func (rs roles) drain(at time.Time, l *loop) {
 	for _, r := range rs {
-		r.drain(now, l)
+		r.drain(at, l)
 	}
 }
 

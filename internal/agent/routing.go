@@ -22,16 +22,16 @@ type routed struct {
 	// state is the last state to report. It is kept while another one is not certain.
 	state v1alpha1.Routing
 
-	// since is since when no host is known to be primary. Zero while one is, and while this machine
+	// start is since when no host is known to be primary. Zero while one is, and while this machine
 	// does not offer the service.
-	since time.Time
+	start time.Time
 }
 
 // step updates the states of services. A service can be without a primary host for the given
 // patience before that is certain. addresses holds the services' addresses, and advertised are
 // the services that this machine advertises at this moment. It returns when a state can change
 // without a notification, or zero.
-func (r routing) step(now time.Time, patience time.Duration, services []plan.Service, addresses map[string][]netip.Addr, advertised map[string]bool, t localapi.State) (next time.Time) {
+func (r routing) step(at time.Time, patience time.Duration, services []plan.Service, addresses map[string][]netip.Addr, advertised map[string]bool, t localapi.State) (next time.Time) {
 	wanted := make(map[string]bool, len(services))
 	for _, s := range services {
 		wanted[s.Name] = true
@@ -40,41 +40,41 @@ func (r routing) step(now time.Time, patience time.Duration, services []plan.Ser
 			x = &routed{}
 			r[s.Name] = x
 		}
-		x.step(now, patience, s.Advertise, advertised[s.Name], t.Accepted[s.Name], t.Routes.Any(addresses[s.Name]), t)
-		next = earliest(now, next, x.due(patience))
+		x.step(at, patience, s.Advertise, advertised[s.Name], t.Accepted[s.Name], t.Routes.Any(addresses[s.Name]), t)
+		next = earliest(at, next, x.due(patience))
 	}
 	maps.DeleteFunc(r, func(name string, _ *routed) bool { return !wanted[name] })
 	return next
 }
 
-func (x *routed) step(now time.Time, patience time.Duration, offered, advertised, accepted, held bool, t localapi.State) {
+func (x *routed) step(at time.Time, patience time.Duration, offered, advertised, accepted, primary bool, t localapi.State) {
 	switch {
-	case !t.Running || !t.Routes.Known:
-		x.since = time.Time{}
-	case held:
-		x.state, x.since = v1alpha1.RoutingTrue, time.Time{}
+	case !t.Running || !t.Routes.Reported:
+		x.start = time.Time{}
+	case primary:
+		x.state, x.start = v1alpha1.RoutingTrue, time.Time{}
 	case !offered || !accepted:
 		// Another host, which this one does not see, can be primary.
-		x.state, x.since = v1alpha1.RoutingUnknown, time.Time{}
+		x.state, x.start = v1alpha1.RoutingUnknown, time.Time{}
 	case !advertised:
 		// Withdrawn for a moment.
-		x.since = time.Time{}
-	case x.since.IsZero():
-		x.since = now
+		x.start = time.Time{}
+	case x.start.IsZero():
+		x.start = at
 		if x.state == "" {
 			x.state = v1alpha1.RoutingUnknown
 		}
-	case !now.Before(x.due(patience)):
+	case !at.Before(x.due(patience)):
 		x.state = v1alpha1.RoutingFalse
 	}
 }
 
 // due returns when the absence of a primary host is certain, or zero.
 func (x *routed) due(patience time.Duration) time.Time {
-	if x.since.IsZero() {
+	if x.start.IsZero() {
 		return time.Time{}
 	}
-	return x.since.Add(patience)
+	return x.start.Add(patience)
 }
 
 // states returns the states to report.
@@ -88,17 +88,17 @@ func (r routing) states() map[string]v1alpha1.Routing {
 
 // isDead reports whether a service has no primary host.
 func (r routing) isDead(name string) bool {
-	return r[name] != nil && r[name].state == v1alpha1.RoutingFalse && !r[name].since.IsZero()
+	return r[name] != nil && r[name].state == v1alpha1.RoutingFalse && !r[name].start.IsZero()
 }
 
 // followRoutes updates which services have a primary host.
-func (l *loop) followRoutes(now time.Time, services []plan.Service) {
+func (l *loop) followRoutes(at time.Time, services []plan.Service) {
 	addresses := plan.Addresses(l.attachments)
 	advertised := make(map[string]bool, len(l.advertised))
 	for _, name := range l.advertised {
 		advertised[name] = true
 	}
-	l.routingAt = l.routing.step(now, l.opts.Pauses.Primary, services, addresses, advertised, l.tailnet)
+	l.routingAt = l.routing.step(at, l.opts.Pauses.Primary, services, addresses, advertised, l.tailnet)
 	l.primaries = 0
 	for _, s := range services {
 		if l.tailnet.Routes.IsPrimary(addresses[s.Name]) {

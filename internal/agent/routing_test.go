@@ -19,9 +19,9 @@ func TestRouting(t *testing.T) {
 	vip := netip.MustParseAddr("100.96.0.1")
 	set := map[netip.Addr]bool{vip: true}
 	accepted := map[string]bool{"svc:web": true}
-	none := localapi.State{Running: true, Accepted: accepted, Routes: localapi.Routes{Known: true}}
-	primary := localapi.State{Running: true, Accepted: accepted, Routes: localapi.Routes{Known: true, Primary: set}}
-	peer := localapi.State{Running: true, Accepted: accepted, Routes: localapi.Routes{Known: true, Others: set}}
+	none := localapi.State{Running: true, Accepted: accepted, Routes: localapi.Routes{Reported: true}}
+	primary := localapi.State{Running: true, Accepted: accepted, Routes: localapi.Routes{Reported: true, Primary: set}}
+	peer := localapi.State{Running: true, Accepted: accepted, Routes: localapi.Routes{Reported: true, Others: set}}
 	type moment struct {
 		at        time.Duration
 		state     localapi.State
@@ -51,7 +51,7 @@ func TestRouting(t *testing.T) {
 		},
 		"NotAccepted": {
 			reason:  "A machine that control has not accepted knows nothing of other hosts.",
-			moments: []moment{{state: localapi.State{Running: true, Routes: localapi.Routes{Known: true}}}, {at: time.Hour, state: localapi.State{Running: true, Routes: localapi.Routes{Known: true}}}},
+			moments: []moment{{state: localapi.State{Running: true, Routes: localapi.Routes{Reported: true}}}, {at: time.Hour, state: localapi.State{Running: true, Routes: localapi.Routes{Reported: true}}}},
 			want:    v1alpha1.RoutingUnknown,
 		},
 		"NotOffered": {reason: "Nor does one that does not offer the service.", moments: []moment{{state: none, idle: true}, {at: time.Hour, state: none, idle: true}}, want: v1alpha1.RoutingUnknown},

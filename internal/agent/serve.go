@@ -14,15 +14,15 @@ import (
 // writeServe writes the serve config. An unhealthy service keeps its handlers, and a service
 // that is no longer wanted keeps them for a while after its withdrawal: without a handler its
 // connections would be cut.
-func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) error {
+func (l *loop) writeServe(at time.Time, services []plan.Service, listed bool) error {
 	if !listed && l.handlers != nil {
 		return nil
 	}
 	wanted := plan.HandlersOf(services)
-	l.updateLeaving(now, wanted)
+	l.updateLeaving(at, wanted)
 	handlers := maps.Clone(wanted)
-	for name, until := range l.leaving {
-		if now.Before(until) {
+	for name, deadline := range l.leaving {
+		if at.Before(deadline) {
 			handlers[name] = l.handlers[name]
 		}
 	}
@@ -30,7 +30,7 @@ func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) e
 	if l.handlers != nil && equal(handlers, l.handlers) && l.kernel.has(forwards) {
 		return nil
 	}
-	if (onlyDrops(l.handlers, handlers) || l.kernel.cautious(l.handlers != nil)) && !l.reached(now) {
+	if (onlyDrops(l.handlers, handlers) || l.kernel.cautious(l.handlers != nil)) && !l.reached(at) {
 		return nil
 	}
 
@@ -52,13 +52,13 @@ func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) e
 
 // updateLeaving records which services are served but not wanted, and forgets those that are
 // wanted again or no longer served.
-func (l *loop) updateLeaving(now time.Time, wanted map[string]plan.Handlers) {
+func (l *loop) updateLeaving(at time.Time, wanted map[string]plan.Handlers) {
 	if l.leaving == nil {
 		l.leaving = make(map[string]time.Time)
 	}
 	for name := range l.handlers {
 		if l.leaving[name].IsZero() && wanted[name] == nil {
-			l.leaving[name] = now.Add(l.opts.Drain)
+			l.leaving[name] = at.Add(l.opts.Drain)
 		}
 	}
 	maps.DeleteFunc(l.leaving, func(name string, _ time.Time) bool {

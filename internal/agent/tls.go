@@ -119,7 +119,7 @@ func (s *store) set(o *corev1.Secret) {
 // getCertificates has tailscaled get certificates for the services from Tailscale, if the
 // tailnet provides them, and the state Secret has the space. Until this is known, the last request
 // remains.
-func (l *loop) getCertificates(ctx context.Context, now time.Time, services []plan.Service) {
+func (l *loop) getCertificates(ctx context.Context, at time.Time, services []plan.Service) {
 	if l.https() == plan.HTTPSUnknown || l.store.data == nil {
 		return
 	}
@@ -128,25 +128,25 @@ func (l *loop) getCertificates(ctx context.Context, now time.Time, services []pl
 	if l.https() == plan.HTTPSOn {
 		wanted := plan.Domains(services)
 		fit, l.store.full = issue.Fit(l.store.data, wanted, l.store.admitted)
-		l.forgetExpired(now, wanted)
+		l.forgetExpired(at, wanted)
 	}
 	l.store.admitted = make(map[string]bool, len(fit))
 	for _, name := range fit {
 		l.store.admitted[name] = true
 	}
 	if err := l.issuer.Set(ctx, l.tailnet.Session, fit); err != nil {
-		l.failed(now, "Cannot get certificates", err)
+		l.failed(at, "Cannot get certificates", err)
 	}
 	l.issuer.Grant(l.tailnet.CertDomains)
 }
 
 // forgetExpired makes space in the state Secret, if a name needs some.
-func (l *loop) forgetExpired(now time.Time, wanted []string) {
-	if len(l.store.full) == 0 || now.Before(l.store.forgetAt) {
+func (l *loop) forgetExpired(at time.Time, wanted []string) {
+	if len(l.store.full) == 0 || at.Before(l.store.forgetAt) {
 		return
 	}
-	if keys := issue.Expired(l.store.data, wanted, now); len(keys) > 0 {
-		l.store.forgetAt = now.Add(forgetPause)
+	if keys := issue.Expired(l.store.data, wanted, at); len(keys) > 0 {
+		l.store.forgetAt = at.Add(forgetPause)
 		l.forget(keys)
 	}
 }
@@ -157,10 +157,10 @@ func (l *loop) issuing() map[string]plan.IssueProblem {
 	for name, st := range l.issuer.Statuses() {
 		switch {
 		case st.Problem == "":
-		case st.Limited && st.Until.IsZero():
+		case st.Limited && st.LimitEnd.IsZero():
 			out[name] = plan.IssueProblem{Reason: meta.ReasonCertificateLimited, Text: fmt.Sprintf(problemLimitedSome, st.Problem)}
 		case st.Limited:
-			out[name] = plan.IssueProblem{Reason: meta.ReasonCertificateLimited, Text: fmt.Sprintf(problemLimited, st.Until.Format(time.RFC3339), st.Problem)}
+			out[name] = plan.IssueProblem{Reason: meta.ReasonCertificateLimited, Text: fmt.Sprintf(problemLimited, st.LimitEnd.Format(time.RFC3339), st.Problem)}
 		default:
 			out[name] = plan.IssueProblem{Reason: meta.ReasonCertificateNotIssued, Text: st.Problem}
 		}
@@ -172,7 +172,7 @@ func (l *loop) issuing() map[string]plan.IssueProblem {
 }
 
 // offered returns the names of the services to advertise without a certificate.
-func (l *loop) offered(ctx context.Context, now time.Time) map[string]bool {
+func (l *loop) offered(ctx context.Context, at time.Time) map[string]bool {
 	l.offerAt = time.Time{}
 	if l.https() != plan.HTTPSOn {
 		return nil
@@ -183,11 +183,11 @@ func (l *loop) offered(ctx context.Context, now time.Time) map[string]bool {
 			delete(statuses, ref.Domain)
 		}
 	}
-	offered, again, next := l.offers.step(now, statuses)
+	offered, retries, next := l.offers.step(at, statuses)
 	l.offerAt = next
-	for _, domain := range again {
+	for _, domain := range retries {
 		if err := l.issuer.Again(ctx, domain); err != nil {
-			l.failed(now, "Cannot get certificates", err)
+			l.failed(at, "Cannot get certificates", err)
 		}
 	}
 	return offered
@@ -209,7 +209,7 @@ func (l *loop) anonymous() bool {
 
 // terminateTLS has the terminator serve the wanted services, and leaving ones as long as
 // tailscaled forwards to them.
-func (l *loop) terminateTLS(ctx context.Context, now time.Time, services []plan.Service) {
+func (l *loop) terminateTLS(ctx context.Context, at time.Time, services []plan.Service) {
 	wanted := plan.TerminationsOf(services)
 	planned := map[string]bool{}
 	for _, s := range services {
@@ -221,7 +221,7 @@ func (l *loop) terminateTLS(ctx context.Context, now time.Time, services []plan.
 		}
 	}
 	if err := l.terminator.Set(ctx, wanted); err != nil {
-		l.failed(now, "Cannot keep certificates for a restart of the agent", err)
+		l.failed(at, "Cannot keep certificates for a restart of the agent", err)
 	}
 }
 
@@ -265,11 +265,11 @@ func (l *loop) certificates() (states map[string]int, expiry time.Time) {
 }
 
 // expiry returns when the next certificate expires. Zero means never.
-func (l *loop) expiry(now time.Time) time.Time {
+func (l *loop) expiry(at time.Time) time.Time {
 	var out time.Time
 	for _, c := range l.terminator.Certificates() {
 		// One is valid at that time itself.
-		out = earliest(now, out, c.NotAfter.Add(time.Nanosecond))
+		out = earliest(at, out, c.NotAfter.Add(time.Nanosecond))
 	}
 	return out
 }

@@ -74,11 +74,11 @@ func TestCertificate(t *testing.T) {
 
 	cert, key := certified(t, domain)
 	var (
-		asked atomic.Int32
-		well  atomic.Bool
+		requests atomic.Int32
+		well     atomic.Bool
 	)
 	p.local.SetHTTPS(func(name string) error {
-		asked.Add(1)
+		requests.Add(1)
 		if name != domain {
 			return errors.Errorf("asked for %q", name)
 		}
@@ -93,7 +93,7 @@ func TestCertificate(t *testing.T) {
 	if msg := p.service().Message; !strings.Contains(msg, "429: too many certificates") {
 		t.Errorf("The report must contain the certificate authority's error, got %q", msg)
 	}
-	if n := asked.Load(); n != 1 {
+	if n := requests.Load(); n != 1 {
 		t.Errorf("The certificate must not be requested again at once, was requested %d times", n)
 	}
 
@@ -163,7 +163,7 @@ func TestCertificatesGoOn(t *testing.T) {
 					l.getCertificates(ctx, time.Now(), services)
 					synctest.Wait()
 				}
-				if diff := cmp.Diff(tc.want, c.asked); diff != "" {
+				if diff := cmp.Diff(tc.want, c.names); diff != "" {
 					t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 				}
 			})
@@ -172,10 +172,10 @@ func TestCertificatesGoOn(t *testing.T) {
 }
 
 // A certifier records the requested names.
-type certifier struct{ asked []string }
+type certifier struct{ names []string }
 
 func (c *certifier) CertPair(_ context.Context, domain string) (cert, key []byte, err error) {
-	c.asked = append(c.asked, domain)
+	c.names = append(c.names, domain)
 	return nil, nil, nil
 }
 

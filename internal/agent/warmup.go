@@ -42,8 +42,8 @@ type warmup struct {
 	// ping sends one ping.
 	ping func(ctx context.Context, addr netip.Addr, t tailcfg.PingType) (*ipnstate.PingResult, error)
 
-	// do runs a function in the goroutine of the loop.
-	do func(context.Context, func())
+	// run runs a function in the goroutine of the loop.
+	run func(context.Context, func())
 
 	// begun reports whether the devices are known. waiting holds the names of the devices without
 	// an answer, by address.
@@ -70,7 +70,7 @@ func (w *warmup) begin(ctx context.Context, devices []localapi.Device, patience 
 		for _, addr := range addrs {
 			g.Go(func() error {
 				w.reach(pings, addr)
-				w.do(ctx, func() { delete(w.waiting, addr) })
+				w.run(ctx, func() { delete(w.waiting, addr) })
 				return nil
 			})
 		}

@@ -24,23 +24,23 @@ func withdrawalsIn(annotations map[string]string) withdrawals {
 		if !ok {
 			continue
 		}
-		if until, err := time.Parse(time.RFC3339, text); err == nil {
-			out[service] = until
+		if deadline, err := time.Parse(time.RFC3339, text); err == nil {
+			out[service] = deadline
 		}
 	}
 	return out
 }
 
 // at returns the services that are withdrawn at a time.
-func (w withdrawals) at(now time.Time) map[string]bool {
+func (w withdrawals) at(instant time.Time) map[string]bool {
 	out := make(map[string]bool, len(w))
-	for service, until := range w {
-		out[service] = now.Before(until)
+	for service, deadline := range w {
+		out[service] = instant.Before(deadline)
 	}
 	return out
 }
 
 // next returns when the next withdrawal ends, or zero.
-func (w withdrawals) next(now time.Time) time.Time {
-	return earliest(now, slices.Collect(maps.Values(w))...)
+func (w withdrawals) next(at time.Time) time.Time {
+	return earliest(at, slices.Collect(maps.Values(w))...)
 }

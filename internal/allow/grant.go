@@ -68,13 +68,13 @@ func (g *Grant) limitsServices() bool { return g.closed || len(g.limits.Services
 func (g *Grant) limitsDomains() bool  { return g.closed || len(g.limits.Domains) > 0 }
 
 // beyond returns the violation of a limit.
-func (g *Grant) beyond(field, what, limit string) *ViolationError {
+func (g *Grant) beyond(field, subject, limit string) *ViolationError {
 	at := g.path + "." + limit
 	if g.path == "" {
 		// The namespace has the whole credential, so the limit applies to all such namespaces.
 		at = limit + " of an entry of spec.allowedNamespaces.grants"
 	}
-	return &ViolationError{Field: field, Problem: fmt.Sprintf("%s is more than the tailnet grants this namespace; use another, or ask who manages the TailscaleTailnet to allow it in %s", what, at)}
+	return &ViolationError{Field: field, Problem: fmt.Sprintf("%s is more than the tailnet grants this namespace; use another, or ask who manages the TailscaleTailnet to allow it in %s", subject, at)}
 }
 
 // Kind returns a violation if the kind of managed resource may not act on the tailnet.
@@ -105,12 +105,12 @@ func TagsOf[T ~string](g *Grant, field string, tags []T) *ViolationError {
 	return g.tags(field, plain(tags), nil)
 }
 
-func (g *Grant) tags(field string, tags []string, beside []tailnetv1alpha1.Tag) *ViolationError {
+func (g *Grant) tags(field string, tags []string, extra []tailnetv1alpha1.Tag) *ViolationError {
 	if !g.limitsTags() {
 		return nil
 	}
 	for i, t := range tags {
-		if !slices.Contains(g.limits.Tags, tailnetv1alpha1.Tag(t)) && !slices.Contains(beside, tailnetv1alpha1.Tag(t)) {
+		if !slices.Contains(g.limits.Tags, tailnetv1alpha1.Tag(t)) && !slices.Contains(extra, tailnetv1alpha1.Tag(t)) {
 			return g.beyond(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("tag %q", t), "tags")
 		}
 	}
@@ -175,8 +175,8 @@ func (g *Grant) Resolves(field, domain string) *ViolationError {
 // within reports whether a domain is in a list, or below a domain of the list.
 func within(domains []tailnetv1alpha1.GrantedDomain, domain string) bool {
 	d := canonical(domain)
-	return slices.ContainsFunc(domains, func(of tailnetv1alpha1.GrantedDomain) bool {
-		return d == string(of) || strings.HasSuffix(d, "."+string(of))
+	return slices.ContainsFunc(domains, func(parent tailnetv1alpha1.GrantedDomain) bool {
+		return d == string(parent) || strings.HasSuffix(d, "."+string(parent))
 	})
 }
 
@@ -253,9 +253,9 @@ func (g *Grant) Pods(field string, p tailnetv1alpha1.PodSettings, defaults ...st
 	return firstOf(vs...)
 }
 
-func plain[T ~string](in []T) []string {
-	out := make([]string, len(in))
-	for i, s := range in {
+func plain[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, s := range values {
 		out[i] = string(s)
 	}
 	return out

@@ -100,7 +100,7 @@ func TestFirstGrantCounts(t *testing.T) {
 
 func TestManaged(t *testing.T) {
 	shop := tailnetv1alpha1.NamespaceGrant{Tags: []tag{"tag:shop"}, Services: []tailnetv1alpha1.ServicePattern{"shop", "shop-*"}, Domains: []tailnetv1alpha1.GrantedDomain{"shop.example.com"}}
-	with := func(kinds ...tailnetv1alpha1.ManagedKind) tailnetv1alpha1.NamespaceGrant {
+	shopGrant := func(kinds ...tailnetv1alpha1.ManagedKind) tailnetv1alpha1.NamespaceGrant {
 		g := shop
 		g.Kinds = kinds
 		return g
@@ -140,8 +140,8 @@ func TestManaged(t *testing.T) {
 	}{
 		"Whole":           {reason: "Without limits, all settings are allowed.", mg: vip("svc:any")},
 		"WholePolicy":     {reason: "Without limits, all kinds are allowed.", mg: &tailnetv1alpha1.PolicyFragment{}},
-		"Kind":            {reason: "A granted kind is allowed.", grant: with("Webhook"), mg: &tailnetv1alpha1.Webhook{}},
-		"OtherKind":       {reason: "Another kind is not allowed.", grant: with("Webhook"), mg: machine(), field: "kind", limit: "grants[0].kinds"},
+		"Kind":            {reason: "A granted kind is allowed.", grant: shopGrant("Webhook"), mg: &tailnetv1alpha1.Webhook{}},
+		"OtherKind":       {reason: "Another kind is not allowed.", grant: shopGrant("Webhook"), mg: machine(), field: "kind", limit: "grants[0].kinds"},
 		"Tags":            {reason: "Machines can have granted tags and default tags.", grant: shop, mg: machine("tag:shop", "tag:k8s")},
 		"TagBeyond":       {reason: "Machines cannot have other tags.", grant: shop, mg: machine("tag:shop", "tag:admin"), field: p + "tags[1]", limit: "grants[0].tags"},
 		"KeyTag":          {reason: "Keys cannot have other tags.", grant: shop, mg: key("tag:admin"), field: p + "tags[0]", limit: "grants[0].tags"},
@@ -161,12 +161,12 @@ func TestManaged(t *testing.T) {
 		"SingleLabelRoot": {reason: "A single label is refused in all notations.", mg: split("*.internal."), field: p + "domains[0]", limit: "single label"},
 		"WideByDefault":   {reason: "Kinds that act on the whole tailnet are not allowed with limits.", grant: shop, mg: &tailnetv1alpha1.PolicyFragment{}, field: "kind", limit: "grants[0].kinds"},
 		"WideOAuth":       {reason: "Kinds that create credentials are not allowed with limits.", grant: shop, mg: oauth("tag:shop"), field: "kind", limit: "grants[0].kinds"},
-		"WideNamed":       {reason: "Kinds that act on the whole tailnet can be granted.", grant: with("PolicyFragment"), mg: &tailnetv1alpha1.PolicyFragment{}},
-		"OAuthTag":        {reason: "Limits of tags apply to granted kinds.", grant: with("OAuthClient"), mg: oauth("tag:admin"), field: p + "tags[0]", limit: "grants[0].tags"},
-		"DNSDomain":       {reason: "Limits of domains apply to granted kinds.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SplitDNS: []tailnetv1alpha1.SplitDNSDomain{{Domain: "example.com"}}}), field: p + "splitDNS[0].domain", limit: "grants[0].domains"},
-		"DNSNameservers":  {reason: "A setting for all names exceeds every domain.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{Nameservers: &tailnetv1alpha1.DNSNameservers{}}), field: p + "nameservers", limit: "grants[0].domains"},
-		"DNSSearch":       {reason: "Other search paths are not allowed.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SearchPaths: ptr.To([]string{"example.com"})}), field: p + "searchPaths[0]", limit: "grants[0].domains"},
-		"DNSGranted":      {reason: "Granted domains may be set.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SplitDNS: []tailnetv1alpha1.SplitDNSDomain{{Domain: "a.shop.example.com"}}})},
+		"WideNamed":       {reason: "Kinds that act on the whole tailnet can be granted.", grant: shopGrant("PolicyFragment"), mg: &tailnetv1alpha1.PolicyFragment{}},
+		"OAuthTag":        {reason: "Limits of tags apply to granted kinds.", grant: shopGrant("OAuthClient"), mg: oauth("tag:admin"), field: p + "tags[0]", limit: "grants[0].tags"},
+		"DNSDomain":       {reason: "Limits of domains apply to granted kinds.", grant: shopGrant("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SplitDNS: []tailnetv1alpha1.SplitDNSDomain{{Domain: "example.com"}}}), field: p + "splitDNS[0].domain", limit: "grants[0].domains"},
+		"DNSNameservers":  {reason: "A setting for all names exceeds every domain.", grant: shopGrant("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{Nameservers: &tailnetv1alpha1.DNSNameservers{}}), field: p + "nameservers", limit: "grants[0].domains"},
+		"DNSSearch":       {reason: "Other search paths are not allowed.", grant: shopGrant("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SearchPaths: ptr.To([]string{"example.com"})}), field: p + "searchPaths[0]", limit: "grants[0].domains"},
+		"DNSGranted":      {reason: "Granted domains may be set.", grant: shopGrant("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SplitDNS: []tailnetv1alpha1.SplitDNSDomain{{Domain: "a.shop.example.com"}}})},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -185,8 +185,8 @@ func TestManaged(t *testing.T) {
 }
 
 func TestPods(t *testing.T) {
-	images := func(of ...tailnetv1alpha1.ImageRepository) *Grant {
-		return granted(t, tailnetv1alpha1.NamespaceGrant{Images: of})
+	images := func(repositories ...tailnetv1alpha1.ImageRepository) *Grant {
+		return granted(t, tailnetv1alpha1.NamespaceGrant{Images: repositories})
 	}
 	digest := "@sha256:" + strings.Repeat("ab", 32)
 	const ours = "mirror.example.com:5000/tailscale:v1.102.5"
@@ -242,8 +242,8 @@ func TestPods(t *testing.T) {
 }
 
 func TestExtensionImage(t *testing.T) {
-	images := func(of ...tailnetv1alpha1.ImageRepository) *Grant {
-		return granted(t, tailnetv1alpha1.NamespaceGrant{Images: []tailnetv1alpha1.ImageRepository{"proxies.example.com/*"}, ExtensionImages: of})
+	images := func(repositories ...tailnetv1alpha1.ImageRepository) *Grant {
+		return granted(t, tailnetv1alpha1.NamespaceGrant{Images: []tailnetv1alpha1.ImageRepository{"proxies.example.com/*"}, ExtensionImages: repositories})
 	}
 	cases := map[string]struct {
 		reason string
@@ -271,7 +271,7 @@ func TestExtensionImage(t *testing.T) {
 }
 
 func TestResolves(t *testing.T) {
-	of := func(common []tailnetv1alpha1.GrantedDomain, g *tailnetv1alpha1.NamespaceGrant) *Grant {
+	newGrant := func(common []tailnetv1alpha1.GrantedDomain, g *tailnetv1alpha1.NamespaceGrant) *Grant {
 		t.Helper()
 		a := &tailnetv1alpha1.AllowedNamespaces{Domains: common}
 		if g != nil {
@@ -292,15 +292,15 @@ func TestResolves(t *testing.T) {
 		limit  string
 	}{
 		"None":     {reason: "Without a list nothing resolves.", grant: &Grant{}, domain: "github.com", limit: "spec.allowedNamespaces.domains"},
-		"Whole":    {reason: "The whole credential includes no domains.", grant: of(nil, nil), domain: "github.com", limit: "spec.allowedNamespaces.domains"},
-		"Entry":    {reason: "Nor does an entry without domains.", grant: of(nil, &tailnetv1alpha1.NamespaceGrant{}), domain: "github.com", limit: "spec.allowedNamespaces.domains"},
-		"Listed":   {reason: "A listed domain resolves.", grant: of(domains{"example.com"}, nil), domain: "example.com"},
-		"Below":    {reason: "So do names below it.", grant: of(domains{"example.com"}, nil), domain: "*.shop.Example.com"},
-		"Suffix":   {reason: "A name with the same end is another domain.", grant: of(domains{"example.com"}, nil), domain: "badexample.com", limit: "spec.allowedNamespaces.domains"},
-		"Common":   {reason: "An entry without domains has those of all namespaces.", grant: of(domains{"example.com"}, &tailnetv1alpha1.NamespaceGrant{}), domain: "a.example.com"},
-		"Own":      {reason: "An entry may have its own domains.", grant: of(domains{"example.com"}, &tailnetv1alpha1.NamespaceGrant{Domains: domains{"shop.test"}}), domain: "a.shop.test"},
-		"Replaced": {reason: "They replace those of all namespaces.", grant: of(domains{"example.com"}, &tailnetv1alpha1.NamespaceGrant{Domains: domains{"shop.test"}}), domain: "example.com", limit: "grants[0].domains"},
-		"Single":   {reason: "A single label is never allowed.", grant: of(domains{"example.com"}, nil), domain: "com", limit: "single label"},
+		"Whole":    {reason: "The whole credential includes no domains.", grant: newGrant(nil, nil), domain: "github.com", limit: "spec.allowedNamespaces.domains"},
+		"Entry":    {reason: "Nor does an entry without domains.", grant: newGrant(nil, &tailnetv1alpha1.NamespaceGrant{}), domain: "github.com", limit: "spec.allowedNamespaces.domains"},
+		"Listed":   {reason: "A listed domain resolves.", grant: newGrant(domains{"example.com"}, nil), domain: "example.com"},
+		"Below":    {reason: "So do names below it.", grant: newGrant(domains{"example.com"}, nil), domain: "*.shop.Example.com"},
+		"Suffix":   {reason: "A name with the same end is another domain.", grant: newGrant(domains{"example.com"}, nil), domain: "badexample.com", limit: "spec.allowedNamespaces.domains"},
+		"Common":   {reason: "An entry without domains has those of all namespaces.", grant: newGrant(domains{"example.com"}, &tailnetv1alpha1.NamespaceGrant{}), domain: "a.example.com"},
+		"Own":      {reason: "An entry may have its own domains.", grant: newGrant(domains{"example.com"}, &tailnetv1alpha1.NamespaceGrant{Domains: domains{"shop.test"}}), domain: "a.shop.test"},
+		"Replaced": {reason: "They replace those of all namespaces.", grant: newGrant(domains{"example.com"}, &tailnetv1alpha1.NamespaceGrant{Domains: domains{"shop.test"}}), domain: "example.com", limit: "grants[0].domains"},
+		"Single":   {reason: "A single label is never allowed.", grant: newGrant(domains{"example.com"}, nil), domain: "com", limit: "single label"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -315,19 +315,19 @@ func TestResolves(t *testing.T) {
 
 func TestClaims(t *testing.T) {
 	d := &tailnetv1alpha1.Device{Spec: tailnetv1alpha1.DeviceSpec{ForProvider: tailnetv1alpha1.DeviceParameters{NodeID: "n1"}}}
-	before := Claims(d)
+	previous := Claims(d)
 	d.Spec.ForProvider.Authorized = ptr.To(true)
-	if Claims(d) != before {
+	if Claims(d) != previous {
 		t.Error("Settings without limits are not part of claims")
 	}
 	xpmeta.SetExternalName(d, "n2")
-	if Claims(d) == before {
+	if Claims(d) == previous {
 		t.Error("Another device is another claim")
 	}
 	v := &tailnetv1alpha1.VIPService{}
-	before = Claims(v)
+	previous = Claims(v)
 	v.Spec.ForProvider.Name = "svc:other"
-	if Claims(v) == before {
+	if Claims(v) == previous {
 		t.Error("Another service is another claim")
 	}
 }

@@ -55,7 +55,7 @@ func (g *Grant) ExtensionImage(field, image string) *ViolationError {
 
 // inAny reports whether a repository is one of the granted ones, or below one of them.
 func inAny(granted []tailnetv1alpha1.ImageRepository, repository string) bool {
-	return slices.ContainsFunc(granted, func(of tailnetv1alpha1.ImageRepository) bool { return covers(string(of), repository) })
+	return slices.ContainsFunc(granted, func(pattern tailnetv1alpha1.ImageRepository) bool { return covers(string(pattern), repository) })
 }
 
 // repositoryOf returns the repository of an image, with its registry. It returns false for an
@@ -72,13 +72,13 @@ func repositoryOf(image string) (string, bool) {
 
 // covers reports whether a granted repository is that of an image, or above it.
 func covers(granted, repository string) bool {
-	above, whole := strings.CutSuffix(granted, "/*")
+	parent, whole := strings.CutSuffix(granted, "/*")
 	if !whole {
 		r, err := name.NewRepository(granted)
 		return err == nil && r.Name() == repository
 	}
 	// The registry of a path without one is Docker's, as for a repository below it.
 	const child = "/any"
-	r, err := name.NewRepository(above + child)
+	r, err := name.NewRepository(parent + child)
 	return err == nil && strings.HasPrefix(repository, strings.TrimSuffix(r.Name(), child)+"/")
 }

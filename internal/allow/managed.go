@@ -93,10 +93,10 @@ func KindOf(mg resource.ModernManaged) string {
 // the object in the tailnet that it names: it changes only when one of these changes.
 func Claims(mg resource.ModernManaged) string {
 	parts := []string{KindOf(mg)}
-	add := func(what string, values ...string) {
+	add := func(label string, values ...string) {
 		values = slices.Clone(values)
 		slices.Sort(values)
-		parts = append(parts, what, strings.Join(values, " "))
+		parts = append(parts, label, strings.Join(values, " "))
 	}
 	switch o := mg.(type) {
 	case *tailnetv1alpha1.Machine:

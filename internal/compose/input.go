@@ -43,25 +43,25 @@ type step struct {
 // Object decodes the object of a run. This is the composite, unless the step has an input. Then the
 // spec is that of the input, the namespace and labels are those of the user's object, and the name
 // is that of the user's object with the step's name appended.
-func (r *Run) Object(s *InputSchema, into metav1.Object) error {
+func (r *Run) Object(s *InputSchema, dst metav1.Object) error {
 	if len(r.req.GetInput().GetFields()) == 0 {
-		return r.Composite(into)
+		return r.Composite(dst)
 	}
-	return errors.Wrap(r.objectOf(s, into), "cannot use the input of this step")
+	return errors.Wrap(r.objectOf(s, dst), "cannot use the input of this step")
 }
 
-func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
+func (r *Run) objectOf(s *InputSchema, dst metav1.Object) error {
 	loaded, err := s.load()
 	if err != nil {
 		return err
 	}
-	in, err := jsonMap(r.req.GetInput())
+	input, err := jsonMap(r.req.GetInput())
 	if err != nil {
 		return err
 	}
 	// Set the step before an error can occur, because the types of conditions depend on it. An
 	// invalid name is rejected below.
-	name, ok := in["name"].(string)
+	name, ok := input["name"].(string)
 	if !ok || len(validation.IsDNS1123Label(name)) > 0 {
 		name = ""
 	}
@@ -71,10 +71,10 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 	if err != nil {
 		return err
 	}
-	if in, err = patched(in, composite); err != nil {
+	if input, err = patched(input, composite); err != nil {
 		return err
 	}
-	if err := loaded.check(in); err != nil {
+	if err := loaded.check(input); err != nil {
 		return err
 	}
 
@@ -83,7 +83,7 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 
 		Labels map[string]string `json:"labels,omitempty"`
 	}{}
-	if err := convert(in, &common); err != nil {
+	if err := convert(input, &common); err != nil {
 		return err
 	}
 	if p := common.StatusFieldPath; p != "" {
@@ -93,19 +93,19 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 	if err := r.Composite(xr); err != nil {
 		return err
 	}
-	if err := convert(map[string]any{"spec": in["spec"]}, into); err != nil {
+	if err := convert(map[string]any{"spec": input["spec"]}, dst); err != nil {
 		return err
 	}
 	owner := OwnerOf(xr)
-	into.SetName(owner.Name)
+	dst.SetName(owner.Name)
 	if common.Name != "" {
-		into.SetName(names.Child(owner.Name, common.Name))
+		dst.SetName(names.Child(owner.Name, common.Name))
 	}
-	into.SetNamespace(owner.Namespace)
+	dst.SetNamespace(owner.Namespace)
 	labels := map[string]string{}
 	maps.Copy(labels, owner.Labels)
 	maps.Copy(labels, common.Labels)
-	into.SetLabels(labels)
+	dst.SetLabels(labels)
 	return nil
 }
 
@@ -116,8 +116,8 @@ func (r *Run) HasInput() bool { return r.step != nil }
 // KindOf returns the kind that a step composes: that of its input without "Input", or that of the
 // composite, which for a claim begins with X.
 func KindOf(req *fnv1.RunFunctionRequest) string {
-	if in := req.GetInput().GetFields(); len(in) > 0 {
-		return strings.TrimSuffix(in["kind"].GetStringValue(), inputSuffix)
+	if input := req.GetInput().GetFields(); len(input) > 0 {
+		return strings.TrimSuffix(input["kind"].GetStringValue(), inputSuffix)
 	}
 	kind := req.GetObserved().GetComposite().GetResource().GetFields()["kind"].GetStringValue()
 	if claimed, ok := strings.CutPrefix(kind, "X"); ok {
@@ -153,12 +153,12 @@ func (r *Run) conditionType(t xpv2.ConditionType) string {
 }
 
 // patched returns an input with the values that it copies from the composite.
-func patched(in, composite map[string]any) (map[string]any, error) {
+func patched(input, composite map[string]any) (map[string]any, error) {
 	step := functionv1alpha1.Step{}
-	if err := convert(map[string]any{"patches": in["patches"]}, &step); err != nil {
+	if err := convert(map[string]any{"patches": input["patches"]}, &step); err != nil {
 		return nil, err
 	}
-	from, to := fieldpath.Pave(composite), fieldpath.Pave(in)
+	from, to := fieldpath.Pave(composite), fieldpath.Pave(input)
 	for i, p := range step.Patches {
 		v, err := from.GetValue(p.FromFieldPath)
 		if fieldpath.IsNotFound(err) {
@@ -191,10 +191,10 @@ func jsonMap(s *structpb.Struct) (map[string]any, error) {
 }
 
 // convert converts a value to another type through JSON.
-func convert(from, into any) error {
-	j, err := json.Marshal(from)
+func convert(src, dst any) error {
+	j, err := json.Marshal(src)
 	if err != nil {
 		return errors.Wrap(err, "cannot encode it")
 	}
-	return errors.Wrap(utiljson.Unmarshal(j, into), "cannot decode it")
+	return errors.Wrap(utiljson.Unmarshal(j, dst), "cannot decode it")
 }

@@ -88,10 +88,10 @@ func dropNulls(v any) {
 
 // fromStruct decodes an object. Fields that its type lacks, such as Crossplane's
 // own in a composite's spec, are ignored.
-func fromStruct(s *structpb.Struct, into any) error {
+func fromStruct(s *structpb.Struct, dst any) error {
 	j, err := protojson.Marshal(s)
 	if err != nil {
-		return errors.Wrapf(err, "cannot encode a struct for a %T", into)
+		return errors.Wrapf(err, "cannot encode a struct for a %T", dst)
 	}
-	return errors.Wrapf(json.Unmarshal(j, into), "cannot decode a %T", into)
+	return errors.Wrapf(json.Unmarshal(j, dst), "cannot decode a %T", dst)
 }

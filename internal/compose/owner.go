@@ -47,9 +47,9 @@ func OwnerOf(xr metav1.Object) Owner {
 
 // withoutCrossplane copies labels or annotations except for Crossplane's own: they differ between
 // an object and its claim, and a function that sends them back would own them.
-func withoutCrossplane(in map[string]string) map[string]string {
+func withoutCrossplane(src map[string]string) map[string]string {
 	out := map[string]string{}
-	for k, v := range in {
+	for k, v := range src {
 		prefix, _, found := strings.Cut(k, "/")
 		if found && (prefix == crossplaneDomain || strings.HasSuffix(prefix, "."+crossplaneDomain)) {
 			continue

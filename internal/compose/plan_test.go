@@ -28,7 +28,7 @@ func TestRender(t *testing.T) {
 		Type: "Accepted", Status: fnv1.Status_STATUS_CONDITION_UNKNOWN, Reason: string(ReasonWaiting), Message: new("Wait"),
 		Target: fnv1.Target_TARGET_COMPOSITE_AND_CLAIM.Enum(),
 	}}
-	kept := map[string]*fnv1.Resource{"a": {Ready: fnv1.Ready_READY_FALSE, Resource: resource.MustStructJSON(existing)}}
+	retained := map[string]*fnv1.Resource{"a": {Ready: fnv1.Ready_READY_FALSE, Resource: resource.MustStructJSON(existing)}}
 	xr := `{"apiVersion": "example.org/v1", "kind": "App"}`
 
 	cases := map[string]struct {
@@ -46,12 +46,12 @@ func TestRender(t *testing.T) {
 		"KeepExisting": {
 			reason: "Existing children replace those of the plan",
 			plan:   Plan{KeepExisting: true, Children: []Child{{Name: "b", Object: created, Ready: true}}},
-			want:   &fnv1.RunFunctionResponse{Desired: &fnv1.State{Resources: kept}},
+			want:   &fnv1.RunFunctionResponse{Desired: &fnv1.State{Resources: retained}},
 		},
 		"Wait": {
 			reason: "Without an input conditions are unknown, and nothing changes",
 			plan:   Wait("Wait", "Accepted"),
-			want:   &fnv1.RunFunctionResponse{Conditions: waiting, Desired: &fnv1.State{Resources: kept}},
+			want:   &fnv1.RunFunctionResponse{Conditions: waiting, Desired: &fnv1.State{Resources: retained}},
 		},
 		"NotReady": {
 			reason: "A composite without children would be ready",

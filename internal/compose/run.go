@@ -108,17 +108,17 @@ func (r *Run) RequeueAfter(d time.Duration) {
 }
 
 // Composite decodes the observed composite.
-func (r *Run) Composite(into any) error {
-	return errors.Wrap(fromStruct(r.req.GetObserved().GetComposite().GetResource(), into), "cannot read the composite resource")
+func (r *Run) Composite(dst any) error {
+	return errors.Wrap(fromStruct(r.req.GetObserved().GetComposite().GetResource(), dst), "cannot read the composite resource")
 }
 
 // Observed decodes the observed child with this resource name. It returns false if there is none.
-func (r *Run) Observed(name string, into any) (bool, error) {
+func (r *Run) Observed(name string, dst any) (bool, error) {
 	o, ok := r.req.GetObserved().GetResources()[r.resource(name)]
 	if !ok {
 		return false, nil
 	}
-	return true, errors.Wrapf(fromStruct(o.GetResource(), into), "cannot read the composed resource %q", name)
+	return true, errors.Wrapf(fromStruct(o.GetResource(), dst), "cannot read the composed resource %q", name)
 }
 
 // ObservedChild returns the observed child with a resource name, or nil if there is none.
@@ -148,7 +148,7 @@ func (r *Run) Desire(name string, o runtime.Object, ready bool) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot compose resource %q", name)
 	}
-	if _, taken := r.req.GetDesired().GetResources()[r.resource(name)]; taken && r.step != nil {
+	if _, exists := r.req.GetDesired().GetResources()[r.resource(name)]; exists && r.step != nil {
 		return errors.Errorf("an earlier step composes %q too; give each step of this function another name in its input", r.resource(name))
 	}
 	r.desire(name, s, ready)
@@ -191,24 +191,24 @@ func (r *Run) KeepExisting(except ...string) error {
 // carryMetadata removes the fields of an object's metadata that a function may not apply. They
 // belong to the API server, to Crossplane, or to a controller.
 func carryMetadata(o map[string]any) {
-	in, ok := o["metadata"].(map[string]any)
+	metadata, ok := o["metadata"].(map[string]any)
 	if !ok {
 		return
 	}
 	out := map[string]any{}
 	for _, k := range []string{"name", "namespace"} {
-		if v, ok := in[k]; ok {
+		if v, ok := metadata[k]; ok {
 			out[k] = v
 		}
 	}
-	if l := withoutCrossplane(stringMap(in["labels"])); l != nil {
+	if l := withoutCrossplane(stringMap(metadata["labels"])); l != nil {
 		out["labels"] = anyMap(l)
 	}
-	if a := withoutCrossplane(composedAnnotations(in)); a != nil {
+	if a := withoutCrossplane(composedAnnotations(metadata)); a != nil {
 		out["annotations"] = anyMap(a)
 	}
 	// An object that a function composed with a finalizer would lose the finalizer.
-	if fs, ok := in["finalizers"].([]any); ok && slices.Contains(fs, any(meta.FinalizerManaged)) && in["deletionTimestamp"] == nil {
+	if fs, ok := metadata["finalizers"].([]any); ok && slices.Contains(fs, any(meta.FinalizerManaged)) && metadata["deletionTimestamp"] == nil {
 		out["finalizers"] = []any{meta.FinalizerManaged}
 	}
 	o["metadata"] = out
@@ -221,7 +221,7 @@ const composedManager = "apiextensions.crossplane.io/composed"
 // composedAnnotations returns the annotations that a function composed. Other clients also write
 // annotations of children, which a function must not claim.
 func composedAnnotations(metadata map[string]any) map[string]string {
-	have := stringMap(metadata["annotations"])
+	annotations := stringMap(metadata["annotations"])
 	out := map[string]string{}
 	entries, _ := metadata["managedFields"].([]any)
 	for _, e := range entries {
@@ -235,7 +235,7 @@ func composedAnnotations(metadata map[string]any) map[string]string {
 		}
 		for f := range fields {
 			k := strings.TrimPrefix(f, "f:")
-			if v, ok := have[k]; ok {
+			if v, ok := annotations[k]; ok {
 				out[k] = v
 			}
 		}

@@ -94,7 +94,7 @@ func TestOwnerOf(t *testing.T) {
 		"gateway.tailscale.com/services":   "web",
 		"notcrossplane.io/must-not-be-cut": "x",
 	}
-	kept := map[string]string{"gateway.tailscale.com/services": "web", "notcrossplane.io/must-not-be-cut": "x"}
+	retained := map[string]string{"gateway.tailscale.com/services": "web", "notcrossplane.io/must-not-be-cut": "x"}
 	cases := map[string]struct {
 		reason string
 		xr     metav1.ObjectMeta
@@ -108,7 +108,7 @@ func TestOwnerOf(t *testing.T) {
 		"Claimed": {
 			reason: "The user's object is the claim",
 			xr:     metav1.ObjectMeta{Name: "web-x7k2p", Labels: claimed},
-			want:   Owner{Name: "web", Namespace: "default", Labels: kept},
+			want:   Owner{Name: "web", Namespace: "default", Labels: retained},
 		},
 		"ClusterScoped": {
 			reason: "A cluster-scoped composite without a claim has no namespace",

@@ -49,7 +49,7 @@ type loadedSchema struct {
 	openAPI    validation.SchemaValidator
 
 	// rules returns the errors of the schema's rules for an input.
-	rules func(in map[string]any) field.ErrorList
+	rules func(input map[string]any) field.ErrorList
 }
 
 func loadSchema(y []byte) (*loadedSchema, error) {
@@ -74,10 +74,10 @@ func loadSchema(y []byte) (*loadedSchema, error) {
 		return nil, errors.Wrap(err, "cannot make a validator")
 	}
 	rules := schemacel.NewValidator(s.structural, true, cel.PerCallLimit)
-	s.rules = func(in map[string]any) field.ErrorList {
+	s.rules = func(input map[string]any) field.ErrorList {
 		// Rules send no requests, so there is nothing to cancel. A schema without rules has a nil
 		// validator, which returns no errors.
-		errs, _ := rules.Validate(context.Background(), nil, s.structural, in, nil, cel.RuntimeCELCostBudget)
+		errs, _ := rules.Validate(context.Background(), nil, s.structural, input, nil, cel.RuntimeCELCostBudget)
 		return errs
 	}
 	return s, nil
@@ -85,20 +85,20 @@ func loadSchema(y []byte) (*loadedSchema, error) {
 
 // check sets defaults and returns an error for an invalid input. A field that the schema lacks is
 // an error and not dropped: it is most likely misspelled, and no other component would report it.
-func (s *loadedSchema) check(in map[string]any) error {
-	if in["apiVersion"] != s.apiVersion || in["kind"] != s.kind {
-		return errors.Errorf("want apiVersion %s and kind %s, got %v and %v", s.apiVersion, s.kind, in["apiVersion"], in["kind"])
+func (s *loadedSchema) check(input map[string]any) error {
+	if input["apiVersion"] != s.apiVersion || input["kind"] != s.kind {
+		return errors.Errorf("want apiVersion %s and kind %s, got %v and %v", s.apiVersion, s.kind, input["apiVersion"], input["kind"])
 	}
 	var problems []string
-	for _, f := range pruning.PruneWithOptions(in, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+	for _, f := range pruning.PruneWithOptions(input, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
 		problems = append(problems, f+": Unknown field")
 	}
-	defaulting.Default(in, s.structural)
-	errs := validation.ValidateCustomResource(nil, in, s.openAPI)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, in)...)
+	defaulting.Default(input, s.structural)
+	errs := validation.ValidateCustomResource(nil, input, s.openAPI)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, input)...)
 	// Rules expect an input that is valid according to the schema.
 	if len(errs) == 0 {
-		errs = s.rules(in)
+		errs = s.rules(input)
 	}
 	for _, e := range errs {
 		problems = append(problems, message(e))

@@ -158,9 +158,9 @@ type TailnetVerdict struct {
 // Within returns the verdict itself if there is no violation, and otherwise one with the first
 // violation.
 func (v TailnetVerdict) Within(violations ...*allow.ViolationError) TailnetVerdict {
-	for _, of := range violations {
-		if of != nil {
-			return TailnetVerdict{Reason: meta.ReasonNotGranted, Message: fmt.Sprintf("TailscaleTailnet %q: %v", v.tailnet, of)}
+	for _, violation := range violations {
+		if violation != nil {
+			return TailnetVerdict{Reason: meta.ReasonNotGranted, Message: fmt.Sprintf("TailscaleTailnet %q: %v", v.tailnet, violation)}
 		}
 	}
 	return v

@@ -89,7 +89,7 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 	}
 	for _, d := range t.Listed {
 		if c, ok := claims[key(d)]; ok {
-			c.Held = 1
+			c.Allocated = 1
 			claims[key(d)] = c
 		}
 	}
@@ -156,16 +156,16 @@ func ipv4First(addresses []string) []string {
 
 // selects reports whether tags meet a selector.
 func selects(s v1alpha1.TagSelector, tags []string) bool {
-	has := func(t v1alpha1.Tag) bool { return slices.Contains(tags, string(t)) }
+	contains := func(t v1alpha1.Tag) bool { return slices.Contains(tags, string(t)) }
 	switch s.Operator {
 	case v1alpha1.TagSelectorIn:
-		return slices.ContainsFunc(s.Values, has)
+		return slices.ContainsFunc(s.Values, contains)
 	case v1alpha1.TagSelectorNotIn:
-		return !slices.ContainsFunc(s.Values, has)
+		return !slices.ContainsFunc(s.Values, contains)
 	case v1alpha1.TagSelectorExists:
-		return has(s.Tag)
+		return contains(s.Tag)
 	case v1alpha1.TagSelectorDoesNotExist:
-		return !has(s.Tag)
+		return !contains(s.Tag)
 	}
 	return false
 }

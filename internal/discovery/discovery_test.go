@@ -84,25 +84,25 @@ func TestFindLimit(t *testing.T) {
 		return out
 	}
 	cases := map[string]struct {
-		reason string
-		limit  int32
-		in     Tailnet
-		want   []string
+		reason  string
+		limit   int32
+		tailnet Tailnet
+		want    []string
 	}{
-		"Listed":  {reason: "A new device removes none that is listed, whatever its name and age are.", limit: 1, in: Tailnet{Devices: []tailscale.Device{dev("a", "", 1, "tag:x"), dev("b", "", 2, "tag:x")}, Listed: listed("b")}, want: []string{"b"}},
-		"Renamed": {reason: "A device stays listed under another name.", limit: 1, in: Tailnet{Devices: []tailscale.Device{dev("a", "", 1, "tag:x"), {NodeID: "n-b", Name: "z.tail1.ts.net", Tags: []string{"tag:x"}, Created: at(2)}}, Listed: listed("b")}, want: []string{"z"}},
-		"Service": {reason: "A new service removes no listed device.", limit: 1, in: Tailnet{Devices: []tailscale.Device{dev("b", "", 2, "tag:x")}, Services: []tailscale.Service{{Name: "svc:a"}}, Listed: listed("b")}, want: []string{"b"}},
-		"Oldest":  {reason: "Of new devices, the oldest is listed.", limit: 1, in: Tailnet{Devices: []tailscale.Device{dev("a", "", 2, "tag:x"), dev("b", "", 1, "tag:x")}}, want: []string{"b"}},
-		"User":    {reason: "The devices of one user leave a quarter to others.", limit: 4, in: Tailnet{Devices: []tailscale.Device{dev("a", "u", 1), dev("b", "u", 1), dev("c", "u", 1), dev("d", "u", 1), dev("z", "", 9, "tag:x")}}, want: []string{"a", "b", "c", "z"}},
+		"Listed":  {reason: "A new device removes none that is listed, whatever its name and age are.", limit: 1, tailnet: Tailnet{Devices: []tailscale.Device{dev("a", "", 1, "tag:x"), dev("b", "", 2, "tag:x")}, Listed: listed("b")}, want: []string{"b"}},
+		"Renamed": {reason: "A device stays listed under another name.", limit: 1, tailnet: Tailnet{Devices: []tailscale.Device{dev("a", "", 1, "tag:x"), {NodeID: "n-b", Name: "z.tail1.ts.net", Tags: []string{"tag:x"}, Created: at(2)}}, Listed: listed("b")}, want: []string{"z"}},
+		"Service": {reason: "A new service removes no listed device.", limit: 1, tailnet: Tailnet{Devices: []tailscale.Device{dev("b", "", 2, "tag:x")}, Services: []tailscale.Service{{Name: "svc:a"}}, Listed: listed("b")}, want: []string{"b"}},
+		"Oldest":  {reason: "Of new devices, the oldest is listed.", limit: 1, tailnet: Tailnet{Devices: []tailscale.Device{dev("a", "", 2, "tag:x"), dev("b", "", 1, "tag:x")}}, want: []string{"b"}},
+		"User":    {reason: "The devices of one user leave a quarter to others.", limit: 4, tailnet: Tailnet{Devices: []tailscale.Device{dev("a", "u", 1), dev("b", "u", 1), dev("c", "u", 1), dev("d", "u", 1), dev("z", "", 9, "tag:x")}}, want: []string{"a", "b", "c", "z"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			found, count := Find(&v1alpha1.DiscoveryParameters{MaxResults: tc.limit}, tc.in)
+			found, count := Find(&v1alpha1.DiscoveryParameters{MaxResults: tc.limit}, tc.tailnet)
 			var got []string
 			for _, d := range found {
 				got = append(got, d.Name)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" || count != len(tc.in.Devices)+len(tc.in.Services) {
+			if diff := cmp.Diff(tc.want, got); diff != "" || count != len(tc.tailnet.Devices)+len(tc.tailnet.Services) {
 				t.Errorf("\n%s\nFind(...): %d in all, -want, +got:\n%s", tc.reason, count, diff)
 			}
 		})

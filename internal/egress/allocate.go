@@ -65,8 +65,8 @@ type claimant struct {
 type allocation struct {
 	first, last int32
 
-	// known maps a slot to its key in the previous config.
-	known map[slot]string
+	// previousOwner maps a slot to its key in the previous config.
+	previousOwner map[slot]string
 
 	// previous maps a claimant to its port in the previous config.
 	previous map[claimant]int32
@@ -92,18 +92,18 @@ func allocate(previous Config, wanted []Target, r Reports, first, last int32) (C
 	// Claimants with a port come before those without, and certain claims before uncertain
 	// ones.
 	for _, find := range []func(claimant) (int32, bool){a.confirmed, a.reportedOnly, a.remembered, a.probe} {
-		var left []Target
+		var remaining []Target
 		for _, t := range todo {
 			port, ok := find(claimant{t.Key, t.Protocol})
 			if !ok {
-				left = append(left, t)
+				remaining = append(remaining, t)
 				continue
 			}
 			t.ProxyPort = port
 			a.owner[slot{port, t.Protocol}] = t.Key
 			out.Targets = append(out.Targets, t)
 		}
-		todo = left
+		todo = remaining
 	}
 	slices.SortFunc(out.Targets, func(x, y Target) int { return cmp.Compare(x.Key, y.Key) })
 	out.Released = a.released(previous.Released)
@@ -119,14 +119,14 @@ func allocate(previous Config, wanted []Target, r Reports, first, last int32) (C
 
 func newAllocation(previous Config, r Reports, first, last int32) *allocation {
 	a := &allocation{
-		first:     first,
-		last:      last,
-		known:     map[slot]string{},
-		previous:  map[claimant]int32{},
-		reporting: map[slot][]string{},
-		reported:  map[claimant][]int32{},
-		owner:     map[slot]string{},
-		complete:  r.Complete,
+		first:         first,
+		last:          last,
+		previousOwner: map[slot]string{},
+		previous:      map[claimant]int32{},
+		reporting:     map[slot][]string{},
+		reported:      map[claimant][]int32{},
+		owner:         map[slot]string{},
+		complete:      r.Complete,
 	}
 	for _, t := range previous.Targets {
 		a.remember(ReleasedPort{ProxyPort: t.ProxyPort, Protocol: t.Protocol, Key: t.Key})
@@ -161,11 +161,11 @@ func (a *allocation) usable(p ReleasedPort) bool {
 // remember records the key of a port. The first one prevails.
 func (a *allocation) remember(p ReleasedPort) {
 	s, c := slot{p.ProxyPort, p.Protocol}, claimant{p.Key, p.Protocol}
-	if _, taken := a.known[s]; taken || !a.usable(p) {
+	if _, occupied := a.previousOwner[s]; occupied || !a.usable(p) {
 		return
 	}
-	a.known[s] = p.Key
-	if _, has := a.previous[c]; !has {
+	a.previousOwner[s] = p.Key
+	if _, exists := a.previous[c]; !exists {
 		a.previous[c] = p.ProxyPort
 	}
 }
@@ -195,7 +195,7 @@ func (a *allocation) remembered(c claimant) (int32, bool) {
 
 // probe searches the range from the claimant's hash.
 func (a *allocation) probe(c claimant) (int32, bool) {
-	if port, ok := a.scan(c, func(s slot) bool { return a.known[s] == "" }); ok {
+	if port, ok := a.scan(c, func(s slot) bool { return a.previousOwner[s] == "" }); ok {
 		return port, true
 	}
 	if !a.complete {
@@ -226,8 +226,8 @@ func hash(c claimant) uint32 {
 }
 
 func (a *allocation) free(s slot) bool {
-	_, taken := a.owner[s]
-	return !taken
+	_, occupied := a.owner[s]
+	return !occupied
 }
 
 func (a *allocation) othersReport(s slot, key string) bool {
@@ -237,7 +237,7 @@ func (a *allocation) othersReport(s slot, key string) bool {
 // released returns the ports that claimants had and no target has: those that were released
 // before, oldest first, then those that are released now. If there are too many, the oldest
 // that no pod reports are omitted.
-func (a *allocation) released(before []ReleasedPort) []ReleasedPort {
+func (a *allocation) released(previous []ReleasedPort) []ReleasedPort {
 	seen := map[slot]bool{}
 	var out []ReleasedPort
 	add := func(s slot) {
@@ -247,13 +247,13 @@ func (a *allocation) released(before []ReleasedPort) []ReleasedPort {
 		seen[s] = true
 		out = append(out, ReleasedPort{ProxyPort: s.port, Protocol: s.protocol, Key: a.lastOwner(s)})
 	}
-	for _, p := range before {
+	for _, p := range previous {
 		if a.usable(p) {
 			add(slot{p.ProxyPort, p.Protocol})
 		}
 	}
 	var fresh []slot
-	for s := range a.known {
+	for s := range a.previousOwner {
 		fresh = append(fresh, s)
 	}
 	for s := range a.reporting {
@@ -283,8 +283,8 @@ func (a *allocation) released(before []ReleasedPort) []ReleasedPort {
 // lastOwner returns the key of a slot without an owner: the reported one, else that of the
 // previous config.
 func (a *allocation) lastOwner(s slot) string {
-	if r := a.reporting[s]; len(r) > 0 && !slices.Contains(r, a.known[s]) {
+	if r := a.reporting[s]; len(r) > 0 && !slices.Contains(r, a.previousOwner[s]) {
 		return r[0]
 	}
-	return a.known[s]
+	return a.previousOwner[s]
 }

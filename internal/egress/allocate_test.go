@@ -254,28 +254,28 @@ func (m *model) run(previous Config, lost bool) {
 	m.t.Helper()
 	reports, targets := m.reports(), m.targets()
 	got, err := allocate(previous, targets, reports, 100, m.last)
-	again, _ := allocate(previous, m.targets(), m.reports(), 100, m.last)
-	if diff := cmp.Diff(got, again); diff != "" {
+	repeat, _ := allocate(previous, m.targets(), m.reports(), 100, m.last)
+	if diff := cmp.Diff(got, repeat); diff != "" {
 		m.t.Fatalf("the order of the input changes the output: -first, +second:\n%s", diff)
 	}
 	if (err == nil) != (len(got.Targets) == len(targets)) {
 		m.t.Fatalf("%d of %d targets have a port, and the error is %v", len(got.Targets), len(targets), err)
 	}
-	taken := map[slot]string{}
+	owners := map[slot]string{}
 	for _, t := range got.Targets {
 		s := slot{t.ProxyPort, t.Protocol}
-		if taken[s] != "" {
-			m.t.Fatalf("%s and %s share %v", taken[s], t.Key, s)
+		if owners[s] != "" {
+			m.t.Fatalf("%s and %s share %v", owners[s], t.Key, s)
 		}
-		taken[s] = t.Key
+		owners[s] = t.Key
 	}
 	for _, p := range got.Released {
-		if s := (slot{p.ProxyPort, p.Protocol}); taken[s] != "" {
-			m.t.Fatalf("%v is released and has target %s", s, taken[s])
+		if s := (slot{p.ProxyPort, p.Protocol}); owners[s] != "" {
+			m.t.Fatalf("%v is released and has target %s", s, owners[s])
 		}
 	}
 	for _, p := range reports.Ports {
-		k := taken[slot{p.ProxyPort, p.Protocol}]
+		k := owners[slot{p.ProxyPort, p.Protocol}]
 		// Pods that have applied configs from before and after a loss may contradict each
 		// other.
 		own := ReleasedPort{ProxyPort: p.ProxyPort, Protocol: p.Protocol, Key: k}
@@ -284,16 +284,16 @@ func (m *model) run(previous Config, lost bool) {
 		}
 	}
 	if !lost {
-		m.check(got, taken, reports)
+		m.check(got, owners, reports)
 	}
 	m.config = got
 }
 
 // check checks the invariants between two runs.
-func (m *model) check(got Config, taken map[slot]string, r Reports) {
+func (m *model) check(got Config, owners map[slot]string, r Reports) {
 	m.t.Helper()
 	for _, t := range m.config.Targets {
-		if w, stays := m.wanted[t.Key]; stays && w.Protocol == t.Protocol && taken[slot{t.ProxyPort, t.Protocol}] != t.Key {
+		if w, stays := m.wanted[t.Key]; stays && w.Protocol == t.Protocol && owners[slot{t.ProxyPort, t.Protocol}] != t.Key {
 			m.t.Fatalf("%s had port %d and stays; now %v", t.Key, t.ProxyPort, got.Targets)
 		}
 	}
@@ -301,7 +301,7 @@ func (m *model) check(got Config, taken map[slot]string, r Reports) {
 		return
 	}
 	for _, p := range m.config.Released {
-		if k := taken[slot{p.ProxyPort, p.Protocol}]; k != "" && k != p.Key {
+		if k := owners[slot{p.ProxyPort, p.Protocol}]; k != "" && k != p.Key {
 			m.t.Fatalf("%s gets port %d of %s while a pod has not reported", k, p.ProxyPort, p.Key)
 		}
 	}
@@ -398,9 +398,9 @@ func TestEncode(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Reverse(c.Targets)
-	again, err := c.Encode()
-	if err != nil || s != again {
-		t.Errorf("equal configs differ: %s, %s, %v", s, again, err)
+	repeat, err := c.Encode()
+	if err != nil || s != repeat {
+		t.Errorf("equal configs differ: %s, %s, %v", s, repeat, err)
 	}
 	got, err := Decode(s)
 	if err != nil {

@@ -24,10 +24,10 @@ func Expand(endpoints []gatewayv1alpha1.Endpoint) []gatewayv1alpha1.Endpoint {
 			continue
 		}
 		for _, a := range addresses(ep.TailscaleCIDR) {
-			one := *ep.DeepCopy()
-			one.TailscaleCIDR, one.TailscaleIP = "", a.String()
-			one.Name += "-" + label(a)
-			out = append(out, one)
+			endpoint := *ep.DeepCopy()
+			endpoint.TailscaleCIDR, endpoint.TailscaleIP = "", a.String()
+			endpoint.Name += "-" + label(a)
+			out = append(out, endpoint)
 		}
 	}
 	return out

@@ -42,7 +42,7 @@ func TestShares(t *testing.T) {
 					s.Take(o)
 				}
 			}
-			if diff := cmp.Diff(tc.want, s.held); diff != "" {
+			if diff := cmp.Diff(tc.want, s.slots); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			for o, n := range tc.want {
@@ -50,8 +50,8 @@ func TestShares(t *testing.T) {
 					s.Release(o)
 				}
 			}
-			if s.Taken() != 0 || len(s.held) != 0 {
-				t.Errorf("%d slots are taken after all were released: %v", s.Taken(), s.held)
+			if s.Taken() != 0 || len(s.slots) != 0 {
+				t.Errorf("%d slots are taken after all were released: %v", s.Taken(), s.slots)
 			}
 		})
 	}

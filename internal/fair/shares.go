@@ -13,36 +13,36 @@ package fair
 
 // Shares are a pool's slots by owner. They are not safe for concurrent use; Slots are.
 type Shares struct {
-	size, taken int
-	held        map[string]int
+	size, used int
+	slots      map[string]int
 }
 
 // NewShares returns a pool of slots.
-func NewShares(size int) *Shares { return &Shares{size: size, held: map[string]int{}} }
+func NewShares(size int) *Shares { return &Shares{size: size, slots: map[string]int{}} }
 
 // Allows reports whether an owner may take another slot. An owner without slots may while there is
 // a free one.
 func (s *Shares) Allows(owner string) bool {
-	free := s.size - s.taken
-	return free > 0 && (s.held[owner] == 0 || s.held[owner] < free)
+	free := s.size - s.used
+	return free > 0 && (s.slots[owner] == 0 || s.slots[owner] < free)
 }
 
 // Held returns the number of slots of an owner.
-func (s *Shares) Held(owner string) int { return s.held[owner] }
+func (s *Shares) Held(owner string) int { return s.slots[owner] }
 
 // Taken returns the number of slots of all owners.
-func (s *Shares) Taken() int { return s.taken }
+func (s *Shares) Taken() int { return s.used }
 
 // Take gives an owner a slot, whether or not Allows.
 func (s *Shares) Take(owner string) {
-	s.held[owner]++
-	s.taken++
+	s.slots[owner]++
+	s.used++
 }
 
 // Release takes a slot back.
 func (s *Shares) Release(owner string) {
-	s.taken--
-	if s.held[owner]--; s.held[owner] <= 0 {
-		delete(s.held, owner)
+	s.used--
+	if s.slots[owner]--; s.slots[owner] <= 0 {
+		delete(s.slots, owner)
 	}
 }

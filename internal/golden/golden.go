@@ -28,36 +28,36 @@ var update = flag.Bool("update", false, "Rewrite golden files from what the test
 // Updating reports whether the test rewrites its golden files.
 func Updating() bool { return *update }
 
-// Compare fails the test unless the file at a path contains got. With -update it writes the
-// file. Where got contains digests that the file lacks, the failure shows their objects. A failure
-// for want of a file shows all of got.
-func Compare(t *testing.T, path string, got []byte, digests *Digests) {
+// Compare fails the test unless the file at a path contains actual. With -update it writes the
+// file. Where actual contains digests that the file lacks, the failure shows their objects. A failure
+// for want of a file shows all of actual.
+func Compare(t *testing.T, path string, actual []byte, digests *Digests) {
 	t.Helper()
 	want, err := os.ReadFile(path)
 	if *update {
-		if err == nil && bytes.Equal(want, got) {
+		if err == nil && bytes.Equal(want, actual) {
 			return
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, got, 0o600); err != nil {
+		if err := os.WriteFile(path, actual, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if err != nil {
-		t.Errorf("%v; run the test with -update. It would contain:\n%s", err, got)
+		t.Errorf("%v; run the test with -update. It would contain:\n%s", err, actual)
 		return
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s: -want, +got:\n%s%s", path, diff, digests.explain(string(want), string(got)))
+	if diff := cmp.Diff(string(want), string(actual)); diff != "" {
+		t.Errorf("%s: -want, +got:\n%s%s", path, diff, digests.explain(string(want), string(actual)))
 	}
 }
 
 // Prune fails the test for each file that matches a pattern and that no test made. With -update
 // it deletes the file.
-func Prune(t *testing.T, pattern string, made map[string]bool) {
+func Prune(t *testing.T, pattern string, generated map[string]bool) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
 	if err != nil {
@@ -65,7 +65,7 @@ func Prune(t *testing.T, pattern string, made map[string]bool) {
 	}
 	for _, path := range paths {
 		switch {
-		case made[path]:
+		case generated[path]:
 		case !*update:
 			t.Errorf("%s: no test makes this; run the tests with -update", path)
 		default:
@@ -119,13 +119,13 @@ func (d *Digests) Of(t *testing.T, object map[string]any) (string, bool) {
 // digestPattern matches what Of writes.
 var digestPattern = regexp.MustCompile(`sha256:[0-9a-f]+`)
 
-// explain returns the objects whose digests are in got and not in want.
-func (d *Digests) explain(want, got string) string {
+// explain returns the objects whose digests are in actual and not in want.
+func (d *Digests) explain(want, actual string) string {
 	if d == nil {
 		return ""
 	}
 	var out strings.Builder
-	for _, digest := range digestPattern.FindAllString(got, -1) {
+	for _, digest := range digestPattern.FindAllString(actual, -1) {
 		if text, ok := d.objects[digest]; ok && !strings.Contains(want, digest) {
 			fmt.Fprintf(&out, "%s, which is new, is of:\n%s\n", digest, text)
 		}

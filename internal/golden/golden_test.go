@@ -22,9 +22,9 @@ func TestDigests(t *testing.T) {
 	if !ok || !strings.HasPrefix(get, "Role shop/web sha256:") {
 		t.Fatalf("Of(Role): want its kind, name and digest, got %q, %t", get, ok)
 	}
-	again, _ := d.Of(t, role("get"))
-	if again != get {
-		t.Errorf("the digest of the same object differs: %q, %q", get, again)
+	second, _ := d.Of(t, role("get"))
+	if second != get {
+		t.Errorf("the digest of the same object differs: %q, %q", get, second)
 	}
 	list, _ := d.Of(t, role("list"))
 	if list == get {

@@ -37,8 +37,8 @@ func Credential(cluster, namespace, name string) string {
 	return hashed(7, cluster+"/"+namespace+"/"+name)
 }
 
-func hashed(bytes int, of string) string {
-	sum := sha256.Sum256([]byte(of))
+func hashed(bytes int, content string) string {
+	sum := sha256.Sum256([]byte(content))
 	return prefix + hex.EncodeToString(sum[:bytes])
 }
 

@@ -11,8 +11,8 @@ const AnnotationHandover = "gateway.tailscale.com/handover"
 // A Handover is the provider's answer to a machine whose pod is being stopped: the services that it
 // need not keep advertised.
 type Handover struct {
-	// Since is the machine's stoppingSince. An answer to an earlier stop means nothing.
-	Since metav1.Time `json:"since"`
+	// StopTime is the machine's stoppingSince. An answer to an earlier stop means nothing.
+	StopTime metav1.Time `json:"since"`
 
 	// Services have another host that is advertised and accepted, or none will come.
 	Services []string `json:"services,omitempty"`

@@ -43,6 +43,6 @@ type Remedy struct {
 	// Action to take.
 	Action v1alpha1.RemedyAction `json:"action"`
 
-	// Until is when the agent must not begin any more.
-	Until time.Time `json:"until"`
+	// Deadline is when the agent must not begin any more.
+	Deadline time.Time `json:"until"`
 }

@@ -59,8 +59,8 @@ func InTailnet(dnsName string) string {
 // UniqueHost builds a unique name from a name of Host, because a-b,c and a,b-c have the same,
 // and so have two clusters with the same objects. It always appends a hash of everything that
 // identifies the machine.
-func UniqueHost(host string, of ...string) string {
-	return withHash(maxDNSLabel, host, append([]string{host}, of...))
+func UniqueHost(host string, ids ...string) string {
+	return withHash(maxDNSLabel, host, append([]string{host}, ids...))
 }
 
 // IsUniqueHost reports whether UniqueHost may have built the name from this name of Host.

@@ -178,7 +178,7 @@ func TestTailscaleService(t *testing.T) {
 func TestUniqueHost(t *testing.T) {
 	// A namespace and a machine with the same host name as another pair, and the set of another
 	// cluster.
-	given := map[string]string{}
+	owners := map[string]string{}
 	for _, m := range [][3]string{
 		{"team", "a-edge-ingress-0", "uid-1"},
 		{"team-a", "edge-ingress-0", "uid-2"},
@@ -189,15 +189,15 @@ func TestUniqueHost(t *testing.T) {
 	} {
 		host := Host(m[0], m[1])
 		got := UniqueHost(host, m[2], m[1])
-		if other, ok := given[got]; ok {
+		if other, ok := owners[got]; ok {
 			t.Errorf("%v and %s are both called %q", m, other, got)
 		}
-		given[got] = strings.Join(m[:], ",")
+		owners[got] = strings.Join(m[:], ",")
 		if !IsUniqueHost(got, host) || IsUniqueHost(got, "x"+host) || IsUniqueHost(got+"0", host) || IsUniqueHost(got[:len(got)-1]+"x", host) {
 			t.Errorf("IsUniqueHost(%q, %q): want true, and false for others", got, host)
 		}
-		if again := UniqueHost(host, m[2], m[1]); again != got {
-			t.Errorf("%v: want the same name each time, got %q and %q", m, got, again)
+		if second := UniqueHost(host, m[2], m[1]); second != got {
+			t.Errorf("%v: want the same name each time, got %q and %q", m, got, second)
 		}
 		if errs := validation.IsDNS1123Label(got); len(errs) > 0 || len(host) < 50 && !strings.HasPrefix(got, host+"-") {
 			t.Errorf("%v: want a label that begins with %q, got %q: %v", m, host, got, errs)

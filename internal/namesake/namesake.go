@@ -62,20 +62,20 @@ func Fill(spec gatewayv1alpha1.TailscaleServicesSpec, s Service) (gatewayv1alpha
 			spec.VIPService.Ports = append(spec.VIPService.Ports, servicePort(p))
 		}
 	}
-	for _, of := range spec.VIPService.Ports {
-		p, ok := portOf(of)
+	for _, port := range spec.VIPService.Ports {
+		p, ok := portOf(port)
 		if !ok {
-			return spec, &Problem{Message: fmt.Sprintf("spec.vipService.ports %s needs spec.backends, which say what answers", of)}
+			return spec, &Problem{Message: fmt.Sprintf("spec.vipService.ports %s needs spec.backends, which say what answers", port)}
 		}
-		to := p
+		backendPort := p
 		if !slices.Contains(s.Ports, p) {
 			if len(s.Ports) > 1 {
 				return spec, &Problem{Message: fmt.Sprintf("Service %q has no port %d, only %s; add it there, or say in spec.backends which port answers", s.Name, p, list(s.Ports))}
 			}
-			to = s.Ports[0]
+			backendPort = s.Ports[0]
 		}
 		spec.Backends = append(spec.Backends, gatewayv1alpha1.Backend{
-			Kind: gatewayv1alpha1.BackendKindService, Name: s.Name, Port: to, VIPPort: ptr.To(p), Protocol: gatewayv1alpha1.BackendProtocolTCP,
+			Kind: gatewayv1alpha1.BackendKindService, Name: s.Name, Port: backendPort, VIPPort: ptr.To(p), Protocol: gatewayv1alpha1.BackendProtocolTCP,
 		})
 	}
 	return spec, nil

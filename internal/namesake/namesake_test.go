@@ -100,7 +100,7 @@ func TestFill(t *testing.T) {
 			if problem != nil {
 				return
 			}
-			var to []string
+			var backends []string
 			for _, b := range got.Backends {
 				vip := "rest"
 				if b.VIPPort != nil {
@@ -109,9 +109,9 @@ func TestFill(t *testing.T) {
 						t.Errorf("%s: %s is not in %v", tc.reason, p, got.VIPService.Ports)
 					}
 				}
-				to = append(to, fmt.Sprintf("%s %s:%d", vip, b.Name, b.Port))
+				backends = append(backends, fmt.Sprintf("%s %s:%d", vip, b.Name, b.Port))
 			}
-			if diff := cmp.Diff(tc.want, to); diff != "" {
+			if diff := cmp.Diff(tc.want, backends); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -46,7 +46,7 @@ func NodeKey(data map[string][]byte) string {
 
 // profile decodes the current profile (tailscale.com ipn.Prefs and types/persist.Persist), and
 // reports whether there is one that can be read.
-func profile(data map[string][]byte, into any) bool {
+func profile(data map[string][]byte, dst any) bool {
 	name := string(data[string(ipn.CurrentProfileStateKey)])
-	return strings.HasPrefix(name, profilePrefix) && json.Unmarshal(data[name], into) == nil
+	return strings.HasPrefix(name, profilePrefix) && json.Unmarshal(data[name], dst) == nil
 }

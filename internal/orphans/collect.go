@@ -70,7 +70,7 @@ func (c *collector) services() []Item {
 		if ok {
 			i.Name = s.Name
 			if s.Annotations[meta.AnnotationDeletionPolicy] == meta.RetainPolicy {
-				i.Kept = "its deletionPolicy is Retain; delete it by the admin console or the API"
+				i.KeepReason = "its deletionPolicy is Retain; delete it by the admin console or the API"
 			}
 			i.Online = i.Online || len(c.Online[s.Name]) > 0
 			out = append(out, i)
@@ -171,7 +171,7 @@ func (c *collector) proxies() []Item {
 		if d, ok := c.device(s); ok {
 			out = append(out, d)
 		} else if s.NodeID != "" && (c.Domain == "" || s.Domain != c.Domain) {
-			i.Kept = "its device " + s.NodeID + " may be in a tailnet that was not asked"
+			i.KeepReason = "its device " + s.NodeID + " may be in a tailnet that was not asked"
 		}
 		out = append(out, i)
 	}
@@ -196,9 +196,9 @@ func (c *collector) device(s Secret) (Item, bool) {
 	switch {
 	case s.NodeKey == "" || s.NodeKey != d.NodeKey:
 		i.Reason = "Secret " + s.Namespace + "/" + s.Name + " names it, and there is no Machine " + machine
-		i.Kept = "the Secret does not hold the device's key, and a pod may name any device; delete it in the admin console"
+		i.KeepReason = "the Secret does not hold the device's key, and a pod may name any device; delete it in the admin console"
 	case len(d.Tags) == 0:
-		i.Kept = "it has no tags, as a proxy has"
+		i.KeepReason = "it has no tags, as a proxy has"
 	}
 	return i, true
 }
@@ -245,14 +245,14 @@ func (c *collector) credentials() []Item {
 	})
 }
 
-func (c *collector) marked(ks []tailscale.Key, by func(tailscale.Key) (Kind, []marking)) []Item {
+func (c *collector) marked(ks []tailscale.Key, classify func(tailscale.Key) (Kind, []marking)) []Item {
 	var out []Item
 	for _, k := range ks {
 		mark := marks.Of(k.Description)
 		if mark == "" || c.Living.IDs[k.ID] {
 			continue
 		}
-		kind, ms := by(k)
+		kind, ms := classify(k)
 		if slices.ContainsFunc(ms, func(m marking) bool { return c.has(m, mark) }) {
 			continue
 		}
@@ -267,7 +267,7 @@ func (c *collector) marked(ks []tailscale.Key, by func(tailscale.Key) (Kind, []m
 			}
 		}
 		if k.ID == c.InUse {
-			i.Kept = "this command uses it"
+			i.KeepReason = "this command uses it"
 		}
 		out = append(out, i)
 	}

@@ -117,22 +117,22 @@ type Route struct {
 
 // Split returns the Secrets of proxies of a tailnet, and the others. A config Secret follows the
 // state Secret of its Machine.
-func Split(all []Secret, v registry.View, domain string) (here, others []Secret) {
+func Split(all []Secret, v registry.View, domain string) (matching, others []Secret) {
 	machines := map[types.NamespacedName]bool{}
 	for _, s := range all {
-		known := slices.ContainsFunc(v.Devices, func(d tailscale.Device) bool { return d.NodeID == s.NodeID })
-		if s.NodeID != "" && (known || domain != "" && s.Domain == domain) {
+		found := slices.ContainsFunc(v.Devices, func(d tailscale.Device) bool { return d.NodeID == s.NodeID })
+		if s.NodeID != "" && (found || domain != "" && s.Domain == domain) {
 			machines[s.machine()] = true
 		}
 	}
 	for _, s := range all {
 		if machines[s.machine()] {
-			here = append(here, s)
+			matching = append(matching, s)
 		} else {
 			others = append(others, s)
 		}
 	}
-	return here, others
+	return matching, others
 }
 
 func (s Secret) machine() types.NamespacedName {

@@ -77,8 +77,8 @@ type Item struct {
 	Created  *metav1.Time `json:"created,omitempty"`
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 
-	// Kept is why a deletion leaves the item, or "".
-	Kept string `json:"kept,omitempty"`
+	// KeepReason is why a deletion leaves the item, or "".
+	KeepReason string `json:"kept,omitempty"`
 
 	// Online reports that a device of the item is connected.
 	Online bool `json:"online,omitempty"`
@@ -118,9 +118,9 @@ type Report struct {
 	Items   []Item `json:"items"`
 }
 
-// Of returns the report for facts. A deletion keeps items that were used within the grace. now is
-// the time by the clock of Tailscale's API.
-func Of(f Facts, grace time.Duration, now time.Time) Report {
+// Of returns the report for facts. A deletion keeps items that were used within the grace.
+// instant is the time by the clock of Tailscale's API.
+func Of(f Facts, grace time.Duration, instant time.Time) Report {
 	r := Report{Cluster: f.Cluster}
 	c := newCollector(f)
 	r.Items = slices.Concat(c.services(), c.keys(), c.credentials(), c.policy(), c.proxies(), c.routes())
@@ -129,21 +129,21 @@ func Of(f Facts, grace time.Duration, now time.Time) Report {
 	})
 	elsewhere := !f.Confirmed && slices.ContainsFunc(r.Items, func(i Item) bool { return i.Verdict == VerdictOrphan && i.Online && i.byID() })
 	for n, i := range r.Items {
-		r.Items[n].Kept = kept(i, grace, now, elsewhere && i.byID())
+		r.Items[n].KeepReason = kept(i, grace, instant, elsewhere && i.byID())
 	}
 	keepProofs(r.Items)
 	return r
 }
 
 // kept returns why a deletion leaves an item.
-func kept(i Item, grace time.Duration, now time.Time, elsewhere bool) string {
+func kept(i Item, grace time.Duration, instant time.Time, elsewhere bool) string {
 	switch {
 	case i.Verdict == VerdictOther:
 		return "it belongs to another cluster"
 	case i.Verdict == VerdictUnknown:
 		return "its mark does not show whether this cluster made it"
-	case i.Kept != "":
-		return i.Kept
+	case i.KeepReason != "":
+		return i.KeepReason
 	case i.Online:
 		return "a device that serves it is online"
 	case elsewhere:
@@ -155,7 +155,7 @@ func kept(i Item, grace time.Duration, now time.Time, elsewhere bool) string {
 	switch {
 	case quiet.IsZero():
 		return "its age is unknown; --older-than=0 includes it"
-	case now.Sub(quiet) < grace:
+	case instant.Sub(quiet) < grace:
 		return fmt.Sprintf("it was used or made less than %s ago", Duration(grace))
 	}
 	return ""
@@ -166,13 +166,13 @@ func kept(i Item, grace time.Duration, now time.Time, elsewhere bool) string {
 func keepProofs(items []Item) {
 	stays := map[string]bool{}
 	for _, i := range items {
-		if (i.Kind == KindDevice || i.Kind == KindSecret) && i.Kept != "" {
+		if (i.Kind == KindDevice || i.Kind == KindSecret) && i.KeepReason != "" {
 			stays[i.object] = true
 		}
 	}
 	for n := range items {
-		if i := &items[n]; i.Kind == KindSecret && i.Kept == "" && stays[i.object] {
-			i.Kept = "it proves, with the other items of its Machine that stay, which device is this cluster's"
+		if i := &items[n]; i.Kind == KindSecret && i.KeepReason == "" && stays[i.object] {
+			i.KeepReason = "it proves, with the other items of its Machine that stay, which device is this cluster's"
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (r Report) with(v Verdict) []Item {
 func (r Report) Deletable() []Item {
 	var out []Item
 	for _, i := range r.Orphans() {
-		if i.Kept == "" {
+		if i.KeepReason == "" {
 			out = append(out, i)
 		}
 	}
@@ -235,9 +235,9 @@ func at(t time.Time) *metav1.Time {
 func described(kind, object string) string { return strings.TrimSuffix(kind+" "+object, " ") }
 
 // plural returns a number with the noun in the matching form.
-func plural(n int, one, many string) string {
+func plural(n int, singular, many string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + singular
 	}
 	return strconv.Itoa(n) + " " + many
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+var testTime = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 const week = 7 * 24 * time.Hour
 
@@ -44,43 +44,43 @@ func sharedBy(name, owner string) tailscale.Service {
 	return tailscale.Service{Name: name, Annotations: map[string]string{
 		meta.AnnotationSchemaVersion: meta.SchemaVersion,
 		meta.AnnotationOwnerOperator: owner,
-		meta.AnnotationLastUpdated:   now.Add(-2 * week).Format(time.RFC3339),
+		meta.AnnotationLastUpdated:   testTime.Add(-2 * week).Format(time.RFC3339),
 	}}
 }
 
 func dev(id, key string, online bool, seen time.Duration, tags ...string) tailscale.Device {
-	d := tailscale.Device{NodeID: id, NodeKey: key, Name: id + ".tail.ts.net", ConnectedToControl: online, Tags: tags, Created: tsclient.Time{Time: now.Add(-4 * week)}}
+	d := tailscale.Device{NodeID: id, NodeKey: key, Name: id + ".tail.ts.net", ConnectedToControl: online, Tags: tags, Created: tsclient.Time{Time: testTime.Add(-4 * week)}}
 	if !online {
-		d.LastSeen = &tsclient.Time{Time: now.Add(-seen)}
+		d.LastSeen = &tsclient.Time{Time: testTime.Add(-seen)}
 	}
 	return d
 }
 
 func view(services []tailscale.Service, devices ...tailscale.Device) registry.View {
-	return registry.View{Services: services, ServicesAt: now, Devices: devices, DevicesAt: now}
+	return registry.View{Services: services, ServicesAt: testTime, Devices: devices, DevicesAt: testTime}
 }
 
 func key(id, description, kind string, old time.Duration) tailscale.Key {
-	return tailscale.Key{ID: id, Description: description, KeyType: kind, Created: now.Add(-old)}
+	return tailscale.Key{ID: id, Description: description, KeyType: kind, Created: testTime.Add(-old)}
 }
 
 func state(name, id, nodeKey string) Secret {
-	return Secret{Namespace: "ns", Name: name, Type: meta.SecretTypeState, Machine: name, NodeID: id, NodeKey: nodeKey, Domain: "tail.ts.net", Created: now.Add(-4 * week)}
+	return Secret{Namespace: "ns", Name: name, Type: meta.SecretTypeState, Machine: name, NodeID: id, NodeKey: nodeKey, Domain: "tail.ts.net", Created: testTime.Add(-4 * week)}
 }
 
 // A line is what a case expects of one item.
 type line struct {
-	Kind    Kind
-	Verdict Verdict
-	Name    string
-	Owner   string
-	Kept    string
+	Kind       Kind
+	Verdict    Verdict
+	Name       string
+	Owner      string
+	KeepReason string
 }
 
 func lines(r Report) []line {
 	var out []line
 	for _, i := range r.Items {
-		out = append(out, line{i.Kind, i.Verdict, i.Name, i.Owner, i.Kept})
+		out = append(out, line{i.Kind, i.Verdict, i.Name, i.Owner, i.KeepReason})
 	}
 	return out
 }
@@ -157,7 +157,7 @@ func TestOf(t *testing.T) {
 		"Records": {
 			reason: "Only this cluster's record is an orphan; a shared service with records of others stays.",
 			facts: Facts{View: view([]tailscale.Service{
-				sharedBy("svc:web", "me/ns/web"), recordOf(t, "svc:web", "me", "ns/web", now.Add(-2*week)), recordOf(t, "svc:web", "other", "ns/web", now.Add(-2*week)),
+				sharedBy("svc:web", "me/ns/web"), recordOf(t, "svc:web", "me", "ns/web", testTime.Add(-2*week)), recordOf(t, "svc:web", "other", "ns/web", testTime.Add(-2*week)),
 			})},
 			grace: week,
 			want: []line{
@@ -168,19 +168,19 @@ func TestOf(t *testing.T) {
 		"LivingRecord": {
 			reason: "The record of a living object is none.",
 			facts: Facts{
-				View:   view([]tailscale.Service{sharedBy("svc:web", "me/ns/web"), recordOf(t, "svc:web", "me", "ns/web", now)}),
+				View:   view([]tailscale.Service{sharedBy("svc:web", "me/ns/web"), recordOf(t, "svc:web", "me", "ns/web", testTime)}),
 				Living: Living{VIPServices: Names{"ns/web": true}},
 			},
 		},
 		"OnlineRecord": {
 			reason: "A record whose machine is online stays.",
-			facts:  Facts{Confirmed: true, View: view([]tailscale.Service{recordOf(t, "svc:web", "me", "ns/web", now.Add(-2*week), "n1")}, dev("n1", "k", true, 0, "tag:a"))},
+			facts:  Facts{Confirmed: true, View: view([]tailscale.Service{recordOf(t, "svc:web", "me", "ns/web", testTime.Add(-2*week), "n1")}, dev("n1", "k", true, 0, "tag:a"))},
 			want:   []line{{KindRecord, VerdictOrphan, own, "VIPService ns/web", keptOnline}},
 		},
 		"ForgedRecord": {
 			reason: "A record with another owner than its content says is nobody's.",
 			facts: Facts{View: view([]tailscale.Service{func() tailscale.Service {
-				s := recordOf(t, "svc:web", "other", "ns/web", now)
+				s := recordOf(t, "svc:web", "other", "ns/web", testTime)
 				s.Annotations[meta.AnnotationOwner] = "me/ns/web"
 				return s
 			}()})},
@@ -276,8 +276,8 @@ func TestOf(t *testing.T) {
 			reason: "A Secret stays while its device may be in a tailnet that was not asked, and so does the other Secret of its Machine.",
 			facts: Facts{Secrets: []Secret{
 				state("m1", "n1", "k1"),
-				{Namespace: "ns", Name: "m1-config", Type: meta.SecretTypeConfig, Machine: "m1", Created: now.Add(-2 * week)},
-				{Namespace: "ns", Name: "m2", Type: meta.SecretTypeState, Machine: "m2", Created: now.Add(-2 * week)},
+				{Namespace: "ns", Name: "m1-config", Type: meta.SecretTypeConfig, Machine: "m1", Created: testTime.Add(-2 * week)},
+				{Namespace: "ns", Name: "m2", Type: meta.SecretTypeState, Machine: "m2", Created: testTime.Add(-2 * week)},
 			}},
 			grace: week,
 			want: []line{
@@ -289,7 +289,7 @@ func TestOf(t *testing.T) {
 		"Routes": {
 			reason: "A generated route lives as long as its TailscaleGateway.",
 			facts: Facts{
-				Routes: []Route{{Namespace: "eg", Name: "r1", Gateway: "ns/gw", Created: now.Add(-2 * week)}, {Namespace: "eg", Name: "r2", Gateway: "ns/gone", Created: now.Add(-2 * week)}},
+				Routes: []Route{{Namespace: "eg", Name: "r1", Gateway: "ns/gw", Created: testTime.Add(-2 * week)}, {Namespace: "eg", Name: "r2", Gateway: "ns/gone", Created: testTime.Add(-2 * week)}},
 				Living: Living{Gateways: Names{"ns/gw": true}},
 			},
 			grace: week,
@@ -299,7 +299,7 @@ func TestOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.facts.Cluster = "me"
-			got := Of(tc.facts, tc.grace, now)
+			got := Of(tc.facts, tc.grace, testTime)
 			if diff := cmp.Diff(tc.want, lines(got)); diff != "" {
 				t.Errorf("\n%s\nOf(...): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -309,10 +309,10 @@ func TestOf(t *testing.T) {
 				}
 			}
 			for range 5 {
-				again, _ := json.Marshal(Of(tc.facts, tc.grace, now))
+				repeat, _ := json.Marshal(Of(tc.facts, tc.grace, testTime))
 				first, _ := json.Marshal(got)
-				if string(again) != string(first) {
-					t.Fatalf("Of(...) differs between calls:\n%s\n%s", first, again)
+				if string(repeat) != string(first) {
+					t.Fatalf("Of(...) differs between calls:\n%s\n%s", first, repeat)
 				}
 			}
 		})
@@ -322,10 +322,10 @@ func TestOf(t *testing.T) {
 func TestSplit(t *testing.T) {
 	v := view(nil, dev("n1", "k1", false, week, "tag:a"))
 	config := Secret{Namespace: "ns", Name: "m1-config", Type: meta.SecretTypeConfig, Machine: "m1"}
-	there, gone, other := state("m1", "n1", "k1"), state("m2", "n2", "k2"), state("m3", "n3", "k3")
+	present, absent, other := state("m1", "n1", "k1"), state("m2", "n2", "k2"), state("m3", "n3", "k3")
 	other.Domain = "other.ts.net"
-	here, rest := Split([]Secret{config, there, gone, other}, v, "tail.ts.net")
-	if diff := cmp.Diff([]Secret{config, there, gone}, here); diff != "" {
+	matching, rest := Split([]Secret{config, present, absent, other}, v, "tail.ts.net")
+	if diff := cmp.Diff([]Secret{config, present, absent}, matching); diff != "" {
 		t.Errorf("Split(...): Secrets of the tailnet: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]Secret{other}, rest); diff != "" {

@@ -97,8 +97,8 @@ func (d *deleter) all(ctx context.Context, items []orphans.Item) (map[orphans.It
 	return out, failed
 }
 
-func (e staysError) orNil(is bool) error {
-	if is {
+func (e staysError) orNil(condition bool) error {
+	if condition {
 		return e
 	}
 	return nil
@@ -236,18 +236,18 @@ func (d *deleter) leave(ctx context.Context, i orphans.Item, service string) err
 		return err
 	}
 	fmt.Fprintf(d.progress, "leaving %s: this takes up to %s\n", Quoted(service), registry.Pause)
-	var since time.Time
+	var start time.Time
 	for range maxPasses {
-		done, next, err := registry.DetachPass(ctx, d.api, look, self, want, since)
+		done, next, err := registry.DetachPass(ctx, d.api, look, self, want, start)
 		if err != nil || done {
 			return err
 		}
-		if since = next; !since.IsZero() {
+		if start = next; !start.IsZero() {
 			v, err := look(ctx, tailscale.Recent)
 			if err != nil {
 				return err
 			}
-			if err := d.wait(ctx, max(registry.Pause-v.ServicesAt.Sub(since), 0)+time.Duration(tailscale.Recent)); err != nil {
+			if err := d.wait(ctx, max(registry.Pause-v.ServicesAt.Sub(start), 0)+time.Duration(tailscale.Recent)); err != nil {
 				return err
 			}
 		}

@@ -147,7 +147,7 @@ func (c *orphansCmd) scan(s *session, kube client.Client) ([]scan, error) {
 		if err := v.readHosts(s.ctx, t.api); err != nil {
 			return nil, err
 		}
-		out = append(out, scan{target: t, view: v, report: orphans.Of(v.Facts, time.Duration(c.OlderThan), v.now)})
+		out = append(out, scan{target: t, view: v, report: orphans.Of(v.Facts, time.Duration(c.OlderThan), v.at)})
 	}
 	local := orphans.Facts{Confirmed: true, Living: cl.living, Secrets: rest, Routes: cl.routes}
 	return append(out, scan{target: target{name: "the cluster itself"}, report: orphans.Of(local, time.Duration(c.OlderThan), s.time.Now())}), nil

@@ -45,14 +45,14 @@ const hostile = "\x1b[2J\u202egone"
 
 // A world is a tailnet, a cluster and a clock that both share.
 type world struct {
-	t     *testing.T
-	sim   *simtest.Running
-	url   string
-	api   *tailscale.Client
-	kube  client.Client
-	clock *clocktesting.FakePassiveClock
-	gone  bool // The kinds of the provider do not exist any more.
-	deny  string
+	t           *testing.T
+	sim         *simtest.Running
+	url         string
+	api         *tailscale.Client
+	kube        client.Client
+	clock       *clocktesting.FakePassiveClock
+	uninstalled bool // The kinds of the provider do not exist any more.
+	deny        string
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -93,7 +93,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			if err != nil {
 				return err
 			}
-			if w.gone && (gvk.Group == v1alpha1.Group || gvk.Group == gatewayKind.Group) {
+			if w.uninstalled && (gvk.Group == v1alpha1.Group || gvk.Group == gatewayKind.Group) {
 				return &apimeta.NoKindMatchError{GroupKind: gvk.GroupKind()}
 			}
 			return c.Get(ctx, k, o, opts...)
@@ -106,7 +106,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			if w.deny != "" && strings.HasPrefix(gvk.Kind, w.deny) {
 				return kerrors.NewForbidden(schema.GroupResource{Resource: gvk.Kind}, "", nil)
 			}
-			if w.gone && (gvk.Group == v1alpha1.Group || gvk.Group == gatewayKind.Group) {
+			if w.uninstalled && (gvk.Group == v1alpha1.Group || gvk.Group == gatewayKind.Group) {
 				return &apimeta.NoKindMatchError{GroupKind: gvk.GroupKind()}
 			}
 			return c.List(ctx, l, o...)
@@ -293,12 +293,12 @@ func untouchable() []string {
 
 func TestOrphansDryRun(t *testing.T) {
 	w := full(t)
-	before := w.left()
+	initial := w.left()
 	code, out, errs := w.run("orphans", "--older-than=0", "--all")
 	if code != ExitFound || errs != "" {
 		t.Fatalf("orphans: code %d, %s\n%s", code, errs, out)
 	}
-	if diff := cmp.Diff(before, w.left()); diff != "" {
+	if diff := cmp.Diff(initial, w.left()); diff != "" {
 		t.Errorf("orphans without --delete changed the tailnet: -before, +after:\n%s", diff)
 	}
 	if strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && (r < 0x20 || r > 0x7e) }) {
@@ -313,8 +313,8 @@ func TestOrphansDryRun(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if _, again, _ := w.run("orphans", "--older-than=0", "--all"); again != out {
-			t.Fatalf("orphans: two outputs differ: -first, +second:\n%s", cmp.Diff(out, again))
+		if _, repeat, _ := w.run("orphans", "--older-than=0", "--all"); repeat != out {
+			t.Fatalf("orphans: two outputs differ: -first, +second:\n%s", cmp.Diff(out, repeat))
 		}
 	}
 }
@@ -344,11 +344,11 @@ func TestOrphansDelete(t *testing.T) {
 // TestOrphansGrace checks that nothing whose age is unknown or young is deleted by default.
 func TestOrphansGrace(t *testing.T) {
 	w := full(t)
-	before := w.left()
+	initial := w.left()
 	if code, out, errs := w.run("orphans", "--delete"); code != ExitFound {
 		t.Fatalf("orphans --delete: code %d\n%s%s", code, out, errs)
 	}
-	if diff := cmp.Diff(before, w.left()); diff != "" {
+	if diff := cmp.Diff(initial, w.left()); diff != "" {
 		t.Errorf("orphans --delete within the grace: -want, +got:\n%s", diff)
 	}
 }
@@ -356,7 +356,7 @@ func TestOrphansGrace(t *testing.T) {
 // TestOrphansAfterRemoval checks a cluster whose provider and kinds are gone.
 func TestOrphansAfterRemoval(t *testing.T) {
 	w := full(t)
-	w.gone = true
+	w.uninstalled = true
 	if code, _, errs := w.run("orphans"); code != ExitFailed || !strings.Contains(errs, "--credentials") {
 		t.Errorf("orphans: want an error that names --credentials, got code %d, %s", code, errs)
 	}
@@ -375,12 +375,12 @@ func TestOrphansAfterRemoval(t *testing.T) {
 func TestOrphansUnknownLiving(t *testing.T) {
 	for _, kind := range []string{"VIPService", "Machine", "AuthKey", "PolicyFragment", "OAuthClient", "FederatedIdentity", "TailscaleGateway", "ClusterProviderConfig"} {
 		w := full(t)
-		before := w.left()
+		initial := w.left()
 		w.deny = kind
 		if code, _, errs := w.run("orphans", "--delete", "--older-than=0"); code != ExitFailed || !strings.Contains(errs, kind) {
 			t.Errorf("orphans without permission to list kind %s: want code %d and its name, got %d, %s", kind, ExitFailed, code, errs)
 		}
-		if diff := cmp.Diff(before, w.left()); diff != "" {
+		if diff := cmp.Diff(initial, w.left()); diff != "" {
 			t.Errorf("orphans without permission to list kind %s: -want, +got:\n%s", kind, diff)
 		}
 	}
@@ -389,7 +389,7 @@ func TestOrphansUnknownLiving(t *testing.T) {
 // TestDeleterRefuses hands items of others to the deleter, as a report without its guards would.
 func TestDeleterRefuses(t *testing.T) {
 	w := full(t)
-	before := w.left()
+	initial := w.left()
 	_, out, _ := w.run("orphans", "--all", "--older-than=0", "-o", "json")
 	var o output
 	if err := json.Unmarshal([]byte(out), &o); err != nil {
@@ -412,7 +412,7 @@ func TestDeleterRefuses(t *testing.T) {
 	if n < 4 {
 		t.Errorf("want at least four items of others, got %d", n)
 	}
-	if diff := cmp.Diff(before, w.left()); diff != "" {
+	if diff := cmp.Diff(initial, w.left()); diff != "" {
 		t.Errorf("delete of items of others: -want, +got:\n%s", diff)
 	}
 }

@@ -72,8 +72,8 @@ func (o *output) add(s scan, results map[orphans.Item]string, all bool) {
 		r := row{Tailnet: s.target.name, Item: i, Result: results[i]}
 		switch {
 		case r.Result != "":
-		case i.Kept != "":
-			r.Result = resultStays + i.Kept
+		case i.KeepReason != "":
+			r.Result = resultStays + i.KeepReason
 		default:
 			r.Result = "would be deleted"
 		}
@@ -92,9 +92,9 @@ func (o *output) left() int {
 	return n
 }
 
-func (o *output) print(w io.Writer, format string, now time.Time) error {
+func (o *output) print(w io.Writer, format string, at time.Time) error {
 	if format == "table" {
-		return o.table(w, now)
+		return o.table(w, at)
 	}
 	return encode(w, format, o)
 }
@@ -114,12 +114,12 @@ func ascii(b []byte) []byte {
 	return out
 }
 
-func (o *output) table(w io.Writer, now time.Time) error {
+func (o *output) table(w io.Writer, at time.Time) error {
 	if len(o.Items) > 0 {
 		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 		fmt.Fprintln(t, "TAILNET\tKIND\tNAME\tTEXT\tOWNER\tCLUSTER\tAGE\tLAST SEEN\tREASON\tRESULT")
 		for _, r := range o.Items {
-			cells := []string{r.Tailnet, string(r.Kind), r.Name, r.Text, r.Owner, r.Cluster, since(r.Created, now), r.seen(now), r.Reason, r.Result}
+			cells := []string{r.Tailnet, string(r.Kind), r.Name, r.Text, r.Owner, r.Cluster, since(r.Created, at), r.seen(at), r.Reason, r.Result}
 			for n := range cells {
 				if cells[n] = Quoted(cells[n]); cells[n] == "" {
 					cells[n] = "-"
@@ -136,18 +136,18 @@ func (o *output) table(w io.Writer, now time.Time) error {
 	return errors.Wrap(err, "cannot print")
 }
 
-func (r row) seen(now time.Time) string {
+func (r row) seen(at time.Time) string {
 	if r.Online {
 		return "online"
 	}
-	return since(r.LastSeen, now)
+	return since(r.LastSeen, at)
 }
 
-func since(t *metav1.Time, now time.Time) string {
+func since(t *metav1.Time, at time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return orphans.Duration(max(now.Sub(t.Time), 0))
+	return orphans.Duration(max(at.Sub(t.Time), 0))
 }
 
 // summary returns the lines below the table.

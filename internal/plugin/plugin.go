@@ -56,9 +56,9 @@ type kubeFlags struct {
 func (f kubeFlags) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
-	over := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
-	over.AuthInfo.Impersonate, over.AuthInfo.ImpersonateGroups = f.As, f.AsGroup
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, over).ClientConfig()
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	overrides.AuthInfo.Impersonate, overrides.AuthInfo.ImpersonateGroups = f.As, f.AsGroup
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot use the kubeconfig")
 	}

@@ -223,17 +223,17 @@ type tailnetView struct {
 	orphans.Facts
 
 	notRead []string
-	now     time.Time
+	at      time.Time
 }
 
 // readTailnet reads what can have marks. A credential without a scope has made nothing that needs
 // the scope, so its absence only limits the report.
 func readTailnet(ctx context.Context, t target, c clock.PassiveClock) (tailnetView, error) {
-	v := tailnetView{now: c.Now()}
+	v := tailnetView{at: c.Now()}
 	v.Cluster, v.Confirmed, v.Siblings, v.InUse = t.clusterID, t.confirmed, t.siblings, t.inUse
 	reads := []struct {
-		what string
-		read func() error
+		subject string
+		read    func() error
 	}{
 		{"services and devices", func() error { return v.readServices(ctx, t.api) }},
 		{"auth keys", func() (err error) {
@@ -256,11 +256,11 @@ func readTailnet(ctx context.Context, t target, c clock.PassiveClock) (tailnetVi
 	for _, r := range reads {
 		err := r.read()
 		if c := tailscale.ClassOf(err); c == tailscale.ClassForbidden || c == tailscale.ClassPlanRequired {
-			v.notRead = append(v.notRead, r.what+": "+err.Error())
+			v.notRead = append(v.notRead, r.subject+": "+err.Error())
 			continue
 		}
 		if err != nil {
-			return v, errors.Wrapf(err, "cannot read %s of the tailnet of %s", r.what, t.name)
+			return v, errors.Wrapf(err, "cannot read %s of the tailnet of %s", r.subject, t.name)
 		}
 	}
 	return v, nil
@@ -278,7 +278,7 @@ func (v *tailnetView) readServices(ctx context.Context, api *tailscale.Client) e
 		return err
 	}
 	v.View = registry.View{Services: services, ServicesAt: at, Devices: devices, DevicesAt: devicesAt}
-	v.now = devicesAt
+	v.at = devicesAt
 	v.Domain, err = api.Domain(ctx)
 	return err
 }
@@ -292,7 +292,7 @@ func (v *tailnetView) readHosts(ctx context.Context, api *tailscale.Client) erro
 		}
 	}
 	v.Online = map[string][]string{}
-	for _, i := range orphans.Of(v.Facts, 0, v.now).Orphans() {
+	for _, i := range orphans.Of(v.Facts, 0, v.at).Orphans() {
 		if i.Kind != orphans.KindService && i.Kind != orphans.KindRecord && i.Kind != orphans.KindShared {
 			continue
 		}

@@ -151,9 +151,9 @@ func holderOf(kind string, o resource.Managed) (holder, bool) {
 	return h, h.Holds != ""
 }
 
-func joined[T ~string](in []T) string {
-	out := make([]string, len(in))
-	for i, s := range in {
+func joined[T ~string](values []T) string {
+	out := make([]string, len(values))
+	for i, s := range values {
 		out[i] = string(s)
 	}
 	return strings.Join(out, ", ")
@@ -200,11 +200,11 @@ func (u uninstallation) table(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 		fmt.Fprintln(t, "KIND\tNAMESPACE\tNAME\tHOLDS IN THE TAILNET\tAFTER DELETION")
 		for _, h := range u.Holders {
-			after := "removed"
+			outcome := "removed"
 			if h.Stays {
-				after = "stays, as managementPolicies say"
+				outcome = "stays, as managementPolicies say"
 			}
-			fmt.Fprintln(t, strings.Join([]string{h.Kind, h.Namespace, h.Name, Quoted(h.Holds), after}, "\t"))
+			fmt.Fprintln(t, strings.Join([]string{h.Kind, h.Namespace, h.Name, Quoted(h.Holds), outcome}, "\t"))
 		}
 		if err := t.Flush(); err != nil {
 			return errors.Wrap(err, "cannot print")

@@ -21,13 +21,13 @@ import (
 func TestUninstall(t *testing.T) {
 	owned := metav1.ObjectMeta{Namespace: "ns", Name: "web-0", Annotations: map[string]string{meta.AnnotationNodeID: "n1"}}
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "MachineSet", Name: "web", UID: "1", Controller: ptr.To(true)}}
-	kept := &v1alpha1.VIPService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kept"}}
-	kept.Status.AtProvider.Name = "svc:\x1b[2J"
-	kept.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve, xpv2.ManagementActionCreate})
+	retained := &v1alpha1.VIPService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kept"}}
+	retained.Status.AtProvider.Name = "svc:\x1b[2J"
+	retained.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve, xpv2.ManagementActionCreate})
 	watched := &v1alpha1.VIPService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "watched"}}
 	watched.Status.AtProvider.Name = "svc:watched"
 	watched.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
-	w := newWorld(t, &v1alpha1.Machine{ObjectMeta: owned}, kept, watched)
+	w := newWorld(t, &v1alpha1.Machine{ObjectMeta: owned}, retained, watched)
 	code, out, errs := w.run("uninstall")
 	want := `KIND         NAMESPACE   NAME    HOLDS IN THE TAILNET   AFTER DELETION
 Machine      ns          web-0   n1                     removed

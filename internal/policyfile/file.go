@@ -51,14 +51,14 @@ type mark struct {
 	from, to int
 }
 
-func (it item) ownedBy(owner string) bool {
-	return slices.ContainsFunc(it.marks, func(m mark) bool { return m.owner == owner && !m.section })
+func (elem item) ownedBy(owner string) bool {
+	return slices.ContainsFunc(elem.marks, func(m mark) bool { return m.owner == owner && !m.section })
 }
 
 // ownersBut returns the other owners of an item, sorted.
-func (it item) ownersBut(owner string) []string {
+func (elem item) ownersBut(owner string) []string {
 	var out []string
-	for _, m := range it.marks {
+	for _, m := range elem.marks {
 		if !m.section && m.owner != owner {
 			out = append(out, m.owner)
 		}
@@ -67,8 +67,8 @@ func (it item) ownersBut(owner string) []string {
 	return slices.Compact(out)
 }
 
-func (it item) isSection() bool {
-	return slices.ContainsFunc(it.marks, func(m mark) bool { return m.section })
+func (elem item) isSection() bool {
+	return slices.ContainsFunc(elem.marks, func(m mark) bool { return m.section })
 }
 
 // find returns the objects or arrays of a section, by its path. There may be several, because
@@ -94,13 +94,13 @@ func (f *file) find(section string) ([]*hujson.Value, bool) {
 func (f *file) members(parent *hujson.Value, name string, kind hujson.Kind) ([]*hujson.Value, bool) {
 	var out []*hujson.Value
 	ok := true
-	for _, it := range f.items(parent) {
+	for _, elem := range f.items(parent) {
 		switch {
-		case !strings.EqualFold(it.key, name):
-		case it.value.Value.Kind() != kind:
+		case !strings.EqualFold(elem.key, name):
+		case elem.value.Value.Kind() != kind:
 			ok = false
 		default:
-			out = append(out, it.value)
+			out = append(out, elem.value)
 		}
 	}
 	return out, ok
@@ -110,15 +110,15 @@ func (f *file) members(parent *hujson.Value, name string, kind hujson.Kind) ([]*
 func (f *file) items(v *hujson.Value) []item {
 	var out []item
 	add := func(key string, first, last *hujson.Value) {
-		it := item{
+		elem := item{
 			key: key, from: first.StartOffset - len(first.BeforeExtra), start: first.StartOffset,
 			end: last.EndOffset, comma: -1, value: last,
 		}
 		if c := last.EndOffset + len(last.AfterExtra); f.text[c] == ',' {
-			it.comma = c
+			elem.comma = c
 		}
-		it.marks = f.marks(it.from, it.start)
-		out = append(out, it)
+		elem.marks = f.marks(elem.from, elem.start)
+		out = append(out, elem)
 	}
 	switch c := v.Value.(type) {
 	case *hujson.Object:
@@ -217,18 +217,18 @@ func (f *file) eol(i int) string {
 
 // unit returns the unit of indentation: that of the first member that begins a line.
 func (f *file) unit() string {
-	for _, it := range f.items(&f.root) {
-		if in := f.indentAt(it.start); in != "" && f.ownLine(it) {
-			return in
+	for _, elem := range f.items(&f.root) {
+		if indent := f.indentAt(elem.start); indent != "" && f.ownLine(elem) {
+			return indent
 		}
 	}
 	return "\t"
 }
 
 // ownLine reports whether an item begins a line.
-func (f *file) ownLine(it item) bool {
-	s := f.lineStart(it.start)
-	return s > it.from && f.blank(s, it.start)
+func (f *file) ownLine(elem item) bool {
+	s := f.lineStart(elem.start)
+	return s > elem.from && f.blank(s, elem.start)
 }
 
 // A splice replaces a part of the text.

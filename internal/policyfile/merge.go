@@ -80,8 +80,8 @@ func (m *merge) plan(section string, want []wanted) plan {
 // planList matches entries by their value. Entries of others are not changed.
 func (m *merge) planList(containers []*hujson.Value, want []wanted) plan {
 	missing := slices.Clone(want)
-	match := func(it item) bool {
-		c, err := canonicalOf(*it.value, list)
+	match := func(elem item) bool {
+		c, err := canonicalOf(*elem.value, list)
 		i := slices.IndexFunc(missing, func(w wanted) bool { return err == nil && w.canonical == c })
 		if i < 0 {
 			return false
@@ -90,8 +90,8 @@ func (m *merge) planList(containers []*hujson.Value, want []wanted) plan {
 		return true
 	}
 	for _, v := range containers {
-		for i, it := range m.file.items(v) {
-			if it.ownedBy(m.owner) && !match(it) {
+		for i, elem := range m.file.items(v) {
+			if elem.ownedBy(m.owner) && !match(elem) {
 				return plan{change: m.disown(v, i)}
 			}
 		}
@@ -100,9 +100,9 @@ func (m *merge) planList(containers []*hujson.Value, want []wanted) plan {
 		return plan{missing: missing}
 	}
 	for _, v := range containers {
-		for _, it := range m.file.items(v) {
-			if len(it.marks) == 0 && match(it) {
-				return plan{change: m.own(it)}
+		for _, elem := range m.file.items(v) {
+			if len(elem.marks) == 0 && match(elem) {
+				return plan{change: m.own(elem)}
 			}
 		}
 	}
@@ -115,26 +115,26 @@ func (m *merge) planKeyed(section string, containers []*hujson.Value, want []wan
 	found := map[string]bool{}
 	var p plan
 	for _, v := range containers {
-		for i, it := range m.file.items(v) {
-			c, err := canonicalOf(*it.value, sh)
+		for i, elem := range m.file.items(v) {
+			c, err := canonicalOf(*elem.value, sh)
 			w := slices.IndexFunc(want, func(w wanted) bool {
-				return (sh == table && w.Key == it.key) || (sh == set && w.canonical == c)
+				return (sh == table && w.Key == elem.key) || (sh == set && w.canonical == c)
 			})
 			if w < 0 {
-				if it.ownedBy(m.owner) {
+				if elem.ownedBy(m.owner) {
 					return plan{change: m.disown(v, i)}
 				}
 				continue
 			}
-			change, conflict := m.planEntry(v, i, it, want[w], err == nil && want[w].canonical == c)
+			change, conflict := m.planEntry(v, i, elem, want[w], err == nil && want[w].canonical == c)
 			if change != nil {
 				return plan{change: change}
 			}
-			if conflict != nil && !found[want[w].canonical+it.key] {
+			if conflict != nil && !found[want[w].canonical+elem.key] {
 				conflict.Section = section
 				p.conflicts = append(p.conflicts, *conflict)
 			}
-			found[want[w].canonical+it.key] = true
+			found[want[w].canonical+elem.key] = true
 		}
 	}
 	for _, w := range want {
@@ -146,63 +146,63 @@ func (m *merge) planKeyed(section string, containers []*hujson.Value, want []wan
 }
 
 // planEntry decides about a wanted entry whose key exists.
-func (m *merge) planEntry(v *hujson.Value, i int, it item, w wanted, equal bool) (*splice, *Conflict) {
-	others := it.ownersBut(m.owner)
-	owned := it.ownedBy(m.owner)
+func (m *merge) planEntry(v *hujson.Value, i int, elem item, w wanted, equal bool) (*splice, *Conflict) {
+	others := elem.ownersBut(m.owner)
+	owned := elem.ownedBy(m.owner)
 	switch {
 	case owned && equal:
 		return nil, nil
 	case owned && len(others) == 0:
-		return m.replace(it, w), nil
+		return m.replace(elem, w), nil
 	case owned:
 		// Others own the entry, too: it remains theirs.
 		return m.disown(v, i), nil
 	case equal && (len(others) > 0 || m.adopt):
-		return m.own(it), nil
+		return m.own(elem), nil
 	case equal:
 		return nil, nil
 	case len(others) > 0:
-		return nil, &Conflict{Key: it.key, Owner: others[0]}
+		return nil, &Conflict{Key: elem.key, Owner: others[0]}
 	case m.adopt:
-		return m.own(it), nil
+		return m.own(elem), nil
 	}
-	return nil, &Conflict{Key: it.key}
+	return nil, &Conflict{Key: elem.key}
 }
 
 // replace replaces the value of an entry.
-func (m *merge) replace(it item, w wanted) *splice {
+func (m *merge) replace(elem item, w wanted) *splice {
 	text, err := render(w.Value)
 	if err != nil {
 		// The value has a canonical form, so it is valid JSON.
 		return nil
 	}
-	return &splice{from: it.value.StartOffset, to: it.end, text: text}
+	return &splice{from: elem.value.StartOffset, to: elem.end, text: text}
 }
 
 // own marks an entry with the owner.
-func (m *merge) own(it item) *splice {
+func (m *merge) own(elem item) *splice {
 	f := m.file
-	eol := f.eol(it.start)
+	eol := f.eol(elem.start)
 	text := "// " + ownerPrefix + m.owner
-	if n := len(it.marks); n > 0 {
-		at := it.marks[n-1].to
-		return &splice{from: at, to: at, text: eol + f.indentAt(it.start) + text}
+	if n := len(elem.marks); n > 0 {
+		at := elem.marks[n-1].to
+		return &splice{from: at, to: at, text: eol + f.indentAt(elem.start) + text}
 	}
-	if f.ownLine(it) {
-		return &splice{from: it.start, to: it.start, text: text + eol + f.indentAt(it.start)}
+	if f.ownLine(elem) {
+		return &splice{from: elem.start, to: elem.start, text: text + eol + f.indentAt(elem.start)}
 	}
-	indent := eol + f.indentAt(it.start) + f.unit()
-	return &splice{from: it.start, to: it.start, text: indent + text + indent}
+	indent := eol + f.indentAt(elem.start) + f.unit()
+	return &splice{from: elem.start, to: elem.start, text: indent + text + indent}
 }
 
 // disown removes the owner's mark from an entry, and the entry if there is no other owner.
 func (m *merge) disown(v *hujson.Value, i int) *splice {
-	it := m.file.items(v)[i]
-	if len(it.ownersBut(m.owner)) == 0 {
+	elem := m.file.items(v)[i]
+	if len(elem.ownersBut(m.owner)) == 0 {
 		s := m.file.remove(v, i)
 		return &s
 	}
-	for _, k := range it.marks {
+	for _, k := range elem.marks {
 		if k.owner == m.owner {
 			return &splice{from: k.from, to: k.to}
 		}
@@ -225,7 +225,7 @@ func (m *merge) ensure(section string) (*hujson.Value, error) {
 		if !ok {
 			return nil, nil // Nothing is an answer.
 		}
-		parent, made, brackets := &m.file.root, name, "[]"
+		parent, key, brackets := &m.file.root, name, "[]"
 		if shapes[section] == table {
 			brackets = "{}"
 		}
@@ -233,11 +233,11 @@ func (m *merge) ensure(section string) (*hujson.Value, error) {
 			if outers, _ := m.file.members(parent, outer, '{'); len(outers) > 0 {
 				parent = outers[0]
 			} else {
-				made, brackets = outer, "{}"
+				key, brackets = outer, "{}"
 			}
 		}
 		err := m.apply(m.file.insert(parent, sectionMark, func(indent, eol string) string {
-			return string(hujson.String(made)) + ": " + brackets[:1] + eol + indent + brackets[1:]
+			return string(hujson.String(key)) + ": " + brackets[:1] + eol + indent + brackets[1:]
 		}))
 		if err != nil {
 			return nil, err
@@ -260,16 +260,16 @@ func (m *merge) removeEmptySections() error {
 }
 
 func (m *merge) emptySection(v *hujson.Value) *splice {
-	for i, it := range m.file.items(v) {
-		if k := it.value.Value.Kind(); k != '{' && k != '[' {
+	for i, elem := range m.file.items(v) {
+		if k := elem.value.Value.Kind(); k != '{' && k != '[' {
 			continue
 		}
-		if v == &m.file.root && it.value.Value.Kind() == '{' {
-			if s := m.emptySection(it.value); s != nil {
+		if v == &m.file.root && elem.value.Value.Kind() == '{' {
+			if s := m.emptySection(elem.value); s != nil {
 				return s
 			}
 		}
-		if it.isSection() && m.file.blank(it.value.StartOffset+1, it.value.EndOffset-1) {
+		if elem.isSection() && m.file.blank(elem.value.StartOffset+1, elem.value.EndOffset-1) {
 			s := m.file.remove(v, i)
 			return &s
 		}

@@ -94,11 +94,11 @@ func (c Conflict) String() string {
 	if c.Key == "" {
 		return fmt.Sprintf("%s is of another type than the section should be", c.Section)
 	}
-	who := "by hand"
+	author := "by hand"
 	if c.Owner != "" {
-		who = "by " + c.Owner
+		author = "by " + c.Owner
 	}
-	return fmt.Sprintf("%s %q is set to something else %s", c.Section, c.Key, who)
+	return fmt.Sprintf("%s %q is set to something else %s", c.Section, c.Key, author)
 }
 
 // Options configure Merge.
@@ -142,8 +142,8 @@ func Owned(text []byte, owner string) (int, error) {
 		return 0, err
 	}
 	n := 0
-	f.entries(func(it item) {
-		if it.ownedBy(owner) {
+	f.entries(func(elem item) {
+		if elem.ownedBy(owner) {
 			n++
 		}
 	})
@@ -158,21 +158,21 @@ func Owners(text []byte) (map[string]int, error) {
 		return nil, err
 	}
 	out := map[string]int{}
-	f.entries(func(it item) {
-		for _, owner := range it.ownersBut("") {
+	f.entries(func(elem item) {
+		for _, owner := range elem.ownersBut("") {
 			out[owner]++
 		}
 	})
 	return out, nil
 }
 
-// entries calls do for each entry of the sections that fragments may have.
-func (f *file) entries(do func(item)) {
+// entries calls fn for each entry of the sections that fragments may have.
+func (f *file) entries(fn func(item)) {
 	for s := range shapes {
 		vs, _ := f.find(s)
 		for _, v := range vs {
-			for _, it := range f.items(v) {
-				do(it)
+			for _, elem := range f.items(v) {
+				fn(elem)
 			}
 		}
 	}

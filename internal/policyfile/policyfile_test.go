@@ -127,29 +127,29 @@ func mustMerge(t *testing.T, text, owner string, entries ...Entry) (string, []Co
 // TestRoundTrip merges all entries into every file and removes them again, for one owner and
 // for two in both orders.
 func TestRoundTrip(t *testing.T) {
-	for name, in := range files {
+	for name, input := range files {
 		t.Run(name, func(t *testing.T) {
-			one, conflicts := mustMerge(t, in, ann, everything...)
+			merged, conflicts := mustMerge(t, input, ann, everything...)
 			if len(conflicts) > 0 {
 				t.Fatalf("conflicts: %v", conflicts)
 			}
-			wantEntries(t, one, everything)
-			again, _ := mustMerge(t, one, ann, everything...)
-			if diff := cmp.Diff(one, again); diff != "" {
+			wantEntries(t, merged, everything)
+			repeated, _ := mustMerge(t, merged, ann, everything...)
+			if diff := cmp.Diff(merged, repeated); diff != "" {
 				t.Errorf("a second merge changes something: -first, +second:\n%s", diff)
 			}
-			none, _ := mustMerge(t, one, ann)
-			if diff := cmp.Diff(in, none); diff != "" {
+			none, _ := mustMerge(t, merged, ann)
+			if diff := cmp.Diff(input, none); diff != "" {
 				t.Errorf("the original text has changed: -want, +got:\n%s", diff)
 			}
 			// Two owners share keys, and have separate lists.
 			for _, first := range []string{ann, bob} {
-				two, _ := mustMerge(t, one, bob, everything...)
+				two, _ := mustMerge(t, merged, bob, everything...)
 				second := map[string]string{ann: bob, bob: ann}[first]
-				left, _ := mustMerge(t, two, first)
-				wantEntries(t, left, everything)
-				none, _ = mustMerge(t, left, second)
-				if diff := cmp.Diff(in, none); diff != "" {
+				remaining, _ := mustMerge(t, two, first)
+				wantEntries(t, remaining, everything)
+				none, _ = mustMerge(t, remaining, second)
+				if diff := cmp.Diff(input, none); diff != "" {
 					t.Errorf("%s left first: the original text has changed: -want, +got:\n%s", first, diff)
 				}
 			}
@@ -172,9 +172,9 @@ func wantEntries(t *testing.T, text string, entries []Entry) {
 		found := false
 		vs, _ := f.find(e.Section)
 		for _, v := range vs {
-			for _, it := range f.items(v) {
-				c, _ := canonicalOf(*it.value, shapes[e.Section])
-				found = found || (it.key == e.Key && c == want)
+			for _, elem := range f.items(v) {
+				c, _ := canonicalOf(*elem.value, shapes[e.Section])
+				found = found || (elem.key == e.Key && c == want)
 			}
 		}
 		if !found {
@@ -187,7 +187,7 @@ func TestMerge(t *testing.T) {
 	marked := func(owner string) string { return "// gateway.tailscale.com/owner=" + owner }
 	cases := map[string]struct {
 		reason    string
-		in        string
+		input     string
 		owner     string
 		entries   []Entry
 		adopt     bool
@@ -196,33 +196,33 @@ func TestMerge(t *testing.T) {
 	}{
 		"Layout": {
 			reason:  "Added text has the style of the file.",
-			in:      "{\n\t// Grants of ours.\n\t\"grants\": [\n\t\t{\"src\": [\"a\"]}, // a\n\n\t\t// b is off\n\t],\n}\n",
+			input:   "{\n\t// Grants of ours.\n\t\"grants\": [\n\t\t{\"src\": [\"a\"]}, // a\n\n\t\t// b is off\n\t],\n}\n",
 			entries: []Entry{entry("grants", "", `{"ip":["*"],"src":["b"]}`), entry("hosts", "db", `"1.2.3.4"`)},
 			want: "{\n\t// Grants of ours.\n\t\"grants\": [\n\t\t{\"src\": [\"a\"]}, // a\n\t\t" + marked(ann) + "\n\t\t{\"src\": [\"b\"], \"ip\": [\"*\"]},\n\n\t\t// b is off\n\t],\n" +
 				"\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"1.2.3.4\",\n\t},\n}\n",
 		},
 		"Update": {
 			reason:  "A changed value is corrected in place.",
-			in:      "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"9.9.9.9\", // moved\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}",
+			input:   "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"9.9.9.9\", // moved\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}",
 			entries: []Entry{entry("hosts", "db", `"1.2.3.4"`)},
 			want:    "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"1.2.3.4\", // moved\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}",
 		},
 		"Satisfied": {
 			reason:  "An equal entry without an owner is not changed. Lists of a table are sets.",
-			in:      `{"tagOwners": {"tag:a": ["y", "x"]}}`,
+			input:   `{"tagOwners": {"tag:a": ["y", "x"]}}`,
 			entries: []Entry{entry("tagOwners", "tag:a", `["x","y"]`)},
 			want:    `{"tagOwners": {"tag:a": ["y", "x"]}}`,
 		},
 		"Conflict": {
 			reason:    "A different entry without an owner is a conflict, and the rest is written.",
-			in:        "{\n\t\"hosts\": {\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			input:     "{\n\t\"hosts\": {\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`), entry("hosts", "b", `"2.2.2.2"`)},
 			want:      "{\n\t\"hosts\": {\n\t\t\"a\": \"1.1.1.1\",\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\",\n\t},\n}",
 			conflicts: []Conflict{{Section: "hosts", Key: "a"}},
 		},
 		"ConflictWithOwner": {
 			reason:    "Another owner's entry is not changed, even with adopt.",
-			in:        "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			input:     "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`)},
 			adopt:     true,
 			want:      "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
@@ -230,50 +230,50 @@ func TestMerge(t *testing.T) {
 		},
 		"Share": {
 			reason:  "Two owners share an equal entry.",
-			in:      "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			input:   "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			entries: []Entry{entry("hosts", "a", `"1.1.1.1"`)},
 			want:    "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t" + marked(ann) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 		},
 		"SharedAndChanged": {
 			reason:    "An owner with another value gives up a shared entry.",
-			in:        "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
+			input:     "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`)},
 			want:      "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			conflicts: []Conflict{{Section: "hosts", Key: "a", Owner: bob}},
 		},
 		"Adopt": {
 			reason:  "With adopt, entries without an owner are taken over, even if they differ.",
-			in:      "{\n\t\"hosts\": {\n\t\t// db\n\t\t\"a\": \"1.1.1.1\",\n\t},\n\t\"grants\": [{\"src\": [\"a\"]}],\n}",
+			input:   "{\n\t\"hosts\": {\n\t\t// db\n\t\t\"a\": \"1.1.1.1\",\n\t},\n\t\"grants\": [{\"src\": [\"a\"]}],\n}",
 			entries: []Entry{entry("hosts", "a", `"2.2.2.2"`), entry("grants", "", `{"src":["a"]}`)},
 			adopt:   true,
 			want:    "{\n\t\"hosts\": {\n\t\t// db\n\t\t" + marked(ann) + "\n\t\t\"a\": \"2.2.2.2\",\n\t},\n\t\"grants\": [\n\t\t" + marked(ann) + "\n\t\t{\"src\": [\"a\"]}],\n}",
 		},
 		"OtherType": {
 			reason:    "A section of another type is a conflict.",
-			in:        `{"hosts": null, "grants": {}}`,
+			input:     `{"hosts": null, "grants": {}}`,
 			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`), entry("hosts", "b", `"2.2.2.2"`), entry("grants", "", `{}`)},
 			want:      `{"hosts": null, "grants": {}}`,
 			conflicts: []Conflict{{Section: "grants"}, {Section: "hosts"}},
 		},
 		"RemoveKeepsTheirs": {
 			reason: "A removal keeps surrounding comments and entries, and moves no entry into a comment.",
-			in:     "{\n\t\"hosts\": {\n\t\t// first\n\t\t\"a\": \"1.1.1.1\", // one\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\", \"c\": \"3.3.3.3\",\n\t\t// last\n\t},\n}",
+			input:  "{\n\t\"hosts\": {\n\t\t// first\n\t\t\"a\": \"1.1.1.1\", // one\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\", \"c\": \"3.3.3.3\",\n\t\t// last\n\t},\n}",
 			want:   "{\n\t\"hosts\": {\n\t\t// first\n\t\t\"a\": \"1.1.1.1\", // one\n\t\t \"c\": \"3.3.3.3\",\n\t\t// last\n\t},\n}",
 		},
 		"UserKeepsSection": {
 			reason: "A created section stays if others have added entries.",
-			in:     "{\n\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\",\n\t\t\"c\": \"3.3.3.3\",\n\t},\n}",
+			input:  "{\n\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\",\n\t\t\"c\": \"3.3.3.3\",\n\t},\n}",
 			want:   "{\n\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t\"c\": \"3.3.3.3\",\n\t},\n}",
 		},
 		"Formatted": {
 			reason: "Entries are removed after the admin console has formatted the file, and an owner whose name has the same prefix is not affected.",
-			in:     "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"a\":    \"1.1.1.1\",\n\n\t\t" + marked(ann+"2") + "\n\t\t\"long\": \"2.2.2.2\",\n\t},\n}\n",
+			input:  "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"a\":    \"1.1.1.1\",\n\n\t\t" + marked(ann+"2") + "\n\t\t\"long\": \"2.2.2.2\",\n\t},\n}\n",
 			want:   "{\n\t\"hosts\": {\n\n\t\t" + marked(ann+"2") + "\n\t\t\"long\": \"2.2.2.2\",\n\t},\n}\n",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, conflicts, err := Merge([]byte(tc.in), ann, tc.entries, Options{Adopt: tc.adopt})
+			got, conflicts, err := Merge([]byte(tc.input), ann, tc.entries, Options{Adopt: tc.adopt})
 			if err != nil {
 				t.Fatalf("%s\nMerge(...): %v", tc.reason, err)
 			}
@@ -283,9 +283,9 @@ func TestMerge(t *testing.T) {
 			if diff := cmp.Diff(tc.conflicts, conflicts); diff != "" {
 				t.Errorf("%s\nMerge(...): -want conflicts, +got conflicts:\n%s", tc.reason, diff)
 			}
-			again, _, err := Merge(got, ann, tc.entries, Options{Adopt: tc.adopt})
-			if err != nil || string(again) != string(got) {
-				t.Errorf("%s\na second merge changes something: %v\n%s", tc.reason, err, again)
+			repeated, _, err := Merge(got, ann, tc.entries, Options{Adopt: tc.adopt})
+			if err != nil || string(repeated) != string(got) {
+				t.Errorf("%s\na second merge changes something: %v\n%s", tc.reason, err, repeated)
 			}
 		})
 	}
@@ -321,8 +321,8 @@ func TestMergeRefuses(t *testing.T) {
 }
 
 func TestOwned(t *testing.T) {
-	for name, in := range files {
-		merged, _ := mustMerge(t, in, ann, everything...)
+	for name, input := range files {
+		merged, _ := mustMerge(t, input, ann, everything...)
 		for owner, want := range map[string]int{ann: len(everything), bob: 0} {
 			got, err := Owned([]byte(merged), owner)
 			if err != nil || got != want {
@@ -333,8 +333,8 @@ func TestOwned(t *testing.T) {
 }
 
 func TestOwners(t *testing.T) {
-	for name, in := range files {
-		merged, _ := mustMerge(t, in, ann, everything...)
+	for name, input := range files {
+		merged, _ := mustMerge(t, input, ann, everything...)
 		got, err := Owners([]byte(merged))
 		if err != nil || got[ann] != len(everything) || got[bob] != 0 {
 			t.Errorf("%s: Owners(...): want %d entries of %s alone, got %v, %v", name, len(everything), ann, got, err)
@@ -347,7 +347,7 @@ func TestOwners(t *testing.T) {
 
 // TestForgedMarks checks that user-defined names cannot forge marks, whatever lines they have.
 func TestForgedMarks(t *testing.T) {
-	const before = "{\n\t\"hosts\": {\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}\n"
+	const original = "{\n\t\"hosts\": {\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}\n"
 	cases := map[string]string{
 		"Line":      "a\n\t\t// gateway.tailscale.com/owner=" + bob + "\n\t\tb",
 		"Return":    "a\r// gateway.tailscale.com/owner=" + bob + "\rb",
@@ -361,15 +361,15 @@ func TestForgedMarks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			with, _ := mustMerge(t, before, ann, entry("groups", forged, string(value)), entry("grants", "", string(value)))
-			if n, err := Owned([]byte(with), bob); err != nil || n != 0 {
-				t.Errorf("%d entries are another owner's, want none: %v\n%s", n, err, with)
+			merged, _ := mustMerge(t, original, ann, entry("groups", forged, string(value)), entry("grants", "", string(value)))
+			if n, err := Owned([]byte(merged), bob); err != nil || n != 0 {
+				t.Errorf("%d entries are another owner's, want none: %v\n%s", n, err, merged)
 			}
-			if n, err := Owned([]byte(with), ann); err != nil || n != 2 {
-				t.Errorf("%d entries are the owner's, want 2: %v\n%s", n, err, with)
+			if n, err := Owned([]byte(merged), ann); err != nil || n != 2 {
+				t.Errorf("%d entries are the owner's, want 2: %v\n%s", n, err, merged)
 			}
-			if after, _ := mustMerge(t, with, ann); after != before {
-				t.Errorf("the original text has changed: want\n%s\ngot\n%s", before, after)
+			if restored, _ := mustMerge(t, merged, ann); restored != original {
+				t.Errorf("the original text has changed: want\n%s\ngot\n%s", original, restored)
 			}
 		})
 	}
@@ -377,25 +377,25 @@ func TestForgedMarks(t *testing.T) {
 
 // FuzzMerge searches for files that a merge breaks.
 func FuzzMerge(f *testing.F) {
-	for _, in := range files {
-		f.Add(in)
+	for _, input := range files {
+		f.Add(input)
 	}
-	f.Fuzz(func(t *testing.T, in string) {
-		if _, err := parse([]byte(in)); err != nil || strings.Contains(in, "gateway.tailscale.com/") {
+	f.Fuzz(func(t *testing.T, input string) {
+		if _, err := parse([]byte(input)); err != nil || strings.Contains(input, "gateway.tailscale.com/") {
 			return // No policy file, or one with marks that nobody of us made.
 		}
-		one, _ := mustMerge(t, in, ann, everything...)
-		if std, err := hujson.Standardize([]byte(one)); err != nil || !json.Valid(std) {
-			t.Fatalf("the result is not a policy file: %v\n%s", err, one)
+		merged, _ := mustMerge(t, input, ann, everything...)
+		if std, err := hujson.Standardize([]byte(merged)); err != nil || !json.Valid(std) {
+			t.Fatalf("the result is not a policy file: %v\n%s", err, merged)
 		}
-		again, _ := mustMerge(t, one, ann, everything...)
-		if diff := cmp.Diff(one, again); diff != "" {
+		repeated, _ := mustMerge(t, merged, ann, everything...)
+		if diff := cmp.Diff(merged, repeated); diff != "" {
 			t.Errorf("a second merge changes something: -first, +second:\n%s", diff)
 		}
-		two, _ := mustMerge(t, one, bob, everything...)
-		left, _ := mustMerge(t, two, ann)
-		none, _ := mustMerge(t, left, bob)
-		if diff := cmp.Diff(in, none); diff != "" {
+		two, _ := mustMerge(t, merged, bob, everything...)
+		remaining, _ := mustMerge(t, two, ann)
+		none, _ := mustMerge(t, remaining, bob)
+		if diff := cmp.Diff(input, none); diff != "" {
 			t.Errorf("the original text has changed: -want, +got:\n%s\nof:\n%s", diff, two)
 		}
 	})

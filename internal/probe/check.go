@@ -193,10 +193,10 @@ func Reason(err error) string {
 	}
 
 	var (
-		status StatusError
-		dns    *net.DNSError
-		timer  interface{ Timeout() bool }
-		to     address.RefusedError
+		status  StatusError
+		dns     *net.DNSError
+		timer   interface{ Timeout() bool }
+		refusal address.RefusedError
 
 		other       x509.HostnameError
 		authority   x509.UnknownAuthorityError
@@ -205,8 +205,8 @@ func Reason(err error) string {
 	switch {
 	case errors.As(err, &status):
 		return status.Error()
-	case errors.As(err, &to):
-		return reasonRefused + to.Why
+	case errors.As(err, &refusal):
+		return reasonRefused + refusal.Reason
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return ReasonNoSuchHost
 	case errors.As(err, &other):

@@ -109,10 +109,10 @@ type record struct {
 
 // next returns the record after a probe of an address, whose failure is described by reason,
 // and the pause before the next probe.
-func (r record) next(t Target, at netip.Addr, reason string) (record, time.Duration) {
+func (r record) next(t Target, addr netip.Addr, reason string) (record, time.Duration) {
 	if reason == "" {
 		r.successes, r.failures = r.successes+1, 0
-		r.status.Address = at
+		r.status.Address = addr
 	} else {
 		r.successes, r.failures = 0, r.failures+1
 	}

@@ -43,7 +43,7 @@ func TestNext(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason  string
-		from    record
+		initial record
 		target  Target
 		results []string
 		want    want
@@ -62,35 +62,35 @@ func TestNext(t *testing.T) {
 		},
 		"FirstFailure": {
 			reason:  "A healthy backend that fails once is soon probed again.",
-			from:    healthy,
+			initial: healthy,
 			target:  target,
 			results: []string{"timed out"},
 			want:    want{status: Status{Health: Healthy}, pause: pauseUnsettled},
 		},
 		"FailuresWithSuccess": {
 			reason:  "Only failures in a row count.",
-			from:    healthy,
+			initial: healthy,
 			target:  target,
 			results: []string{"timed out", "timed out", "", "timed out", "timed out"},
 			want:    want{status: Status{Health: Healthy}, pause: pauseUnsettled},
 		},
 		"Unhealthy": {
 			reason:  "After enough failures the backend is unhealthy, for the last reason.",
-			from:    healthy,
+			initial: healthy,
 			target:  target,
 			results: []string{"timed out", "timed out", "connection refused"},
 			want:    want{status: Status{Health: Unhealthy, Reason: "connection refused"}, pause: pauseUnhealthy},
 		},
 		"Recovering": {
 			reason:  "An unhealthy backend that answers once is soon probed again.",
-			from:    unhealthy,
+			initial: unhealthy,
 			target:  target,
 			results: []string{""},
 			want:    want{status: Status{Health: Unhealthy, Reason: "timed out"}, pause: pauseUnsettled},
 		},
 		"ShortInterval": {
 			reason:  "No pause is longer than the interval.",
-			from:    unhealthy,
+			initial: unhealthy,
 			target:  Target{Interval: 100 * time.Millisecond, UnhealthyThreshold: 1},
 			results: []string{"timed out"},
 			want:    want{status: Status{Health: Unhealthy, Reason: "timed out"}, pause: 100 * time.Millisecond},
@@ -104,7 +104,7 @@ func TestNext(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := tc.from
+			r := tc.initial
 			var got want
 			for _, reason := range tc.results {
 				r, got.pause = r.next(tc.target, netip.Addr{}, reason)
@@ -261,23 +261,23 @@ func TestNetCheckerTLS(t *testing.T) {
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}))
 	cases := map[string]struct {
 		reason string
-		on     *httptest.Server
+		server *httptest.Server
 		path   string
 		tls    backendtls.Settings
 		want   string
 	}{
-		"OK":          {reason: "A backend with a certificate for the name is up.", on: srv, path: "/ok", tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}},
-		"Unavailable": {reason: "5xx is down.", on: srv, path: "/", tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}, want: "HTTP status 503"},
-		"Name":        {reason: "A certificate for another name is down.", on: srv, path: "/ok", tls: backendtls.Settings{ServerName: "web.default.svc", Authorities: ca}, want: "its certificate is for another name"},
-		"Authority":   {reason: "So is one of another authority.", on: srv, path: "/ok", tls: backendtls.Settings{ServerName: "example.com"}, want: "its certificate is not of a trusted authority"},
-		"Plain":       {reason: "A backend without TLS is down.", on: plain, path: "/ok", tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}, want: "it does not speak TLS"},
-		"NoPath":      {reason: "Without a path a connection is enough.", on: plain, tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}},
+		"OK":          {reason: "A backend with a certificate for the name is up.", server: srv, path: "/ok", tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}},
+		"Unavailable": {reason: "5xx is down.", server: srv, path: "/", tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}, want: "HTTP status 503"},
+		"Name":        {reason: "A certificate for another name is down.", server: srv, path: "/ok", tls: backendtls.Settings{ServerName: "web.default.svc", Authorities: ca}, want: "its certificate is for another name"},
+		"Authority":   {reason: "So is one of another authority.", server: srv, path: "/ok", tls: backendtls.Settings{ServerName: "example.com"}, want: "its certificate is not of a trusted authority"},
+		"Plain":       {reason: "A backend without TLS is down.", server: plain, path: "/ok", tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}, want: "it does not speak TLS"},
+		"NoPath":      {reason: "Without a path a connection is enough.", server: plain, tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), timeoutOr(0))
 			defer cancel()
-			at := netip.MustParseAddrPort(tc.on.Listener.Addr().String())
+			at := netip.MustParseAddrPort(tc.server.Listener.Addr().String())
 			_, err := newNetChecker(&net.Dialer{Resolver: net.DefaultResolver}).Check(ctx, Target{Host: at.Addr().String(), Port: at.Port(), Path: tc.path, TLS: tc.tls})
 			if diff := cmp.Diff(tc.want, Reason(err)); diff != "" {
 				t.Errorf("\n%s\nCheck(...): -want reason, +got reason:\n%s\n%v", tc.reason, diff, err)
@@ -289,8 +289,8 @@ func TestNetCheckerTLS(t *testing.T) {
 // TestNetCheckerRefuses checks that servers in the pod itself are no backends, whatever name
 // they have.
 func TestNetCheckerRefuses(t *testing.T) {
-	asked := 0
-	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	requests := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests++ }))
 	defer srv.Close()
 	at := netip.MustParseAddrPort(srv.Listener.Addr().String())
 	for _, host := range []string{"127.0.0.1", "localhost", "::ffff:127.0.0.1"} {
@@ -302,8 +302,8 @@ func TestNetCheckerRefuses(t *testing.T) {
 			}
 		}
 	}
-	if asked > 0 {
-		t.Errorf("A refused backend must not be probed, and was %d times", asked)
+	if requests > 0 {
+		t.Errorf("A refused backend must not be probed, and was %d times", requests)
 	}
 }
 
@@ -320,9 +320,9 @@ func TestNames(t *testing.T) {
 	defer srv.Close()
 	up := netip.MustParseAddrPort(srv.Listener.Addr().String())
 	// 127.0.0.1 stands for a backend, and 127.0.0.9 for what is refused.
-	control := func(_, to string, _ syscall.RawConn) error {
-		if a := netip.MustParseAddrPort(to).Addr(); a == netip.MustParseAddr("127.0.0.9") {
-			return address.RefusedError{Address: a, Why: address.Loopback}
+	control := func(_, addr string, _ syscall.RawConn) error {
+		if a := netip.MustParseAddrPort(addr).Addr(); a == netip.MustParseAddr("127.0.0.9") {
+			return address.RefusedError{Address: a, Reason: address.Loopback}
 		}
 		return nil
 	}

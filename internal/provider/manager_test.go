@@ -29,12 +29,12 @@ func TestStripMetadata(t *testing.T) {
 	controller.Controller = ptr.To(true)
 	cases := map[string]struct {
 		reason string
-		in     metav1.ObjectMeta
+		input  metav1.ObjectMeta
 		want   metav1.ObjectMeta
 	}{
 		"Own": {
 			reason: "Metadata that event handlers read stays.",
-			in: metav1.ObjectMeta{
+			input: metav1.ObjectMeta{
 				Namespace: "ns", Name: "s", UID: "u", ResourceVersion: "1", Labels: map[string]string{meta.LabelSecretType: "state", meta.LabelMachine: "m"},
 				Finalizers: []string{secrets.FinalizerState, clients.Finalizer}, OwnerReferences: []metav1.OwnerReference{controller},
 			},
@@ -45,7 +45,7 @@ func TestStripMetadata(t *testing.T) {
 		},
 		"Other": {
 			reason: "Other metadata does not.",
-			in: metav1.ObjectMeta{
+			input: metav1.ObjectMeta{
 				Name: "s", Annotations: map[string]string{"a": "b"}, Labels: map[string]string{"a": "b", meta.LabelSecretType: "state"},
 				Finalizers: []string{"a/b", clients.Finalizer}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
 			},
@@ -53,13 +53,13 @@ func TestStripMetadata(t *testing.T) {
 		},
 		"Owners": {
 			reason: "A few owners stay, and the controller.",
-			in:     metav1.ObjectMeta{Name: "s", OwnerReferences: []metav1.OwnerReference{owner(1), owner(2), owner(3), owner(4), owner(5), controller}},
+			input:  metav1.ObjectMeta{Name: "s", OwnerReferences: []metav1.OwnerReference{owner(1), owner(2), owner(3), owner(4), owner(5), controller}},
 			want:   metav1.ObjectMeta{Name: "s", OwnerReferences: []metav1.OwnerReference{owner(1), owner(2), owner(3), owner(4), controller}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := stripMetadata(&metav1.PartialObjectMetadata{ObjectMeta: tc.in})
+			got, err := stripMetadata(&metav1.PartialObjectMetadata{ObjectMeta: tc.input})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,11 +68,11 @@ func TestStripMetadata(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			have, err := json.Marshal(got)
+			actual, err := json.Marshal(got)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(want), string(have)); diff != "" {
+			if diff := cmp.Diff(string(want), string(actual)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -82,13 +82,13 @@ func TestStripMetadata(t *testing.T) {
 // TestStripMetadataSize checks that no object takes more of the cache than a limit.
 func TestStripMetadataSize(t *testing.T) {
 	long := strings.Repeat("x", 200<<10)
-	in := metav1.ObjectMeta{Name: "s", Annotations: map[string]string{"a": long}, Labels: map[string]string{}}
+	input := metav1.ObjectMeta{Name: "s", Annotations: map[string]string{"a": long}, Labels: map[string]string{}}
 	for i := range 5000 {
-		in.Labels[fmt.Sprintf("gateway.tailscale.com/label-%d", i)] = "x"
-		in.Finalizers = append(in.Finalizers, fmt.Sprintf("gateway.tailscale.com/finalizer-%d", i))
-		in.OwnerReferences = append(in.OwnerReferences, owner(i))
+		input.Labels[fmt.Sprintf("gateway.tailscale.com/label-%d", i)] = "x"
+		input.Finalizers = append(input.Finalizers, fmt.Sprintf("gateway.tailscale.com/finalizer-%d", i))
+		input.OwnerReferences = append(input.OwnerReferences, owner(i))
 	}
-	got, err := stripMetadata(&metav1.PartialObjectMetadata{ObjectMeta: in})
+	got, err := stripMetadata(&metav1.PartialObjectMetadata{ObjectMeta: input})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,8 +178,8 @@ func agent(o Options, img Images) corev1.Container {
 		if d := o.Pods.EgressIdleTimeout; d != nil {
 			c.Env = append(c.Env, corev1.EnvVar{Name: EnvEgressIdle, Value: d.Duration.String()})
 		}
-		if to := o.Pods.EgressTraces; to != "" {
-			c.Env = append(c.Env, corev1.EnvVar{Name: EnvEgressTraces, Value: to})
+		if collector := o.Pods.EgressTraces; collector != "" {
+			c.Env = append(c.Env, corev1.EnvVar{Name: EnvEgressTraces, Value: collector})
 		}
 	} else {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvTLSDir, Value: DirTLS})

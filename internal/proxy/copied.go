@@ -45,7 +45,7 @@ func withCopies(env, tailscaled []corev1.EnvVar, copies ...copied) []corev1.EnvV
 // withCopy appends a copy of a variable after those that it refers to. Kubelet resolves references to
 // earlier variables, and to those of Services, which all containers have.
 func withCopy(env, tailscaled []corev1.EnvVar, i int, name string) []corev1.EnvVar {
-	if slices.ContainsFunc(env, func(have corev1.EnvVar) bool { return have.Name == name }) {
+	if slices.ContainsFunc(env, func(existing corev1.EnvVar) bool { return existing.Name == name }) {
 		return env
 	}
 	out := tailscaled[i]
@@ -54,13 +54,13 @@ func withCopy(env, tailscaled []corev1.EnvVar, i int, name string) []corev1.EnvV
 		if s == "$$" {
 			return s
 		}
-		to := s[len("$(") : len(s)-len(")")]
-		j := slices.IndexFunc(tailscaled[:i], func(e corev1.EnvVar) bool { return e.Name == to })
+		variable := s[len("$(") : len(s)-len(")")]
+		j := slices.IndexFunc(tailscaled[:i], func(e corev1.EnvVar) bool { return e.Name == variable })
 		if j < 0 {
 			return s
 		}
-		env = withCopy(env, tailscaled, j, prefixReferred+to)
-		return "$(" + prefixReferred + to + ")"
+		env = withCopy(env, tailscaled, j, prefixReferred+variable)
+		return "$(" + prefixReferred + variable + ")"
 	})
 	return append(env, out)
 }

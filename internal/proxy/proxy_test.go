@@ -145,7 +145,7 @@ func TestControlEnvironment(t *testing.T) {
 // TestCopiedEnvironment checks that the agent's copies of variables have the values that tailscaled gets.
 func TestCopiedEnvironment(t *testing.T) {
 	secret := &v1alpha1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "password"}}
-	kept := &corev1.EnvVarSource{SecretKeyRef: secret.SecretKeyRef}
+	source := &corev1.EnvVarSource{SecretKeyRef: secret.SecretKeyRef}
 	cases := map[string]struct {
 		reason string
 		env    []v1alpha1.EnvVar
@@ -155,7 +155,7 @@ func TestCopiedEnvironment(t *testing.T) {
 			reason: "A proxy's URL refers to the variable with its password.",
 			env:    []v1alpha1.EnvVar{{Name: "PASSWORD", ValueFrom: secret}, {Name: "HTTPS_PROXY", Value: "http://u:$(PASSWORD)@proxy:3128"}},
 			want: []corev1.EnvVar{
-				{Name: "TAILSCALED_PASSWORD", ValueFrom: kept},
+				{Name: "TAILSCALED_PASSWORD", ValueFrom: source},
 				{Name: EnvControlHTTPSProxy, Value: "http://u:$(TAILSCALED_PASSWORD)@proxy:3128"},
 			},
 		},
@@ -166,7 +166,7 @@ func TestCopiedEnvironment(t *testing.T) {
 				{Name: "HTTP_PROXY", Value: "http://$(LOGIN)@a"}, {Name: "HTTPS_PROXY", Value: "http://$(LOGIN)@b"},
 			},
 			want: []corev1.EnvVar{
-				{Name: "TAILSCALED_PASSWORD", ValueFrom: kept},
+				{Name: "TAILSCALED_PASSWORD", ValueFrom: source},
 				{Name: "TAILSCALED_LOGIN", Value: "u:$(TAILSCALED_PASSWORD)"},
 				{Name: EnvControlHTTPProxy, Value: "http://$(TAILSCALED_LOGIN)@a"},
 				{Name: EnvControlHTTPSProxy, Value: "http://$(TAILSCALED_LOGIN)@b"},
@@ -197,10 +197,10 @@ func TestCopiedEnvironment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options()
 			spec := StatefulSet(o, images()).Spec.Template.Spec
-			without := len(spec.InitContainers[len(spec.InitContainers)-1].Env)
+			offset := len(spec.InitContainers[len(spec.InitContainers)-1].Env)
 			o.Pods.Env = tc.env
 			spec = StatefulSet(o, images()).Spec.Template.Spec
-			if diff := cmp.Diff(tc.want, spec.InitContainers[len(spec.InitContainers)-1].Env[without:]); diff != "" {
+			if diff := cmp.Diff(tc.want, spec.InitContainers[len(spec.InitContainers)-1].Env[offset:]); diff != "" {
 				t.Errorf("\n%s\nthe agent's environment: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -320,7 +320,7 @@ func TestVolumesInMemory(t *testing.T) {
 func TestStatefulSetSpread(t *testing.T) {
 	theirs := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "edge"}}
 	ours := &metav1.LabelSelector{MatchLabels: options().PodLabels()}
-	given := []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack"}, {MaxSkew: 1, TopologyKey: "row", LabelSelector: theirs}}
+	constraints := []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack"}, {MaxSkew: 1, TopologyKey: "row", LabelSelector: theirs}}
 	cases := map[string]struct {
 		reason string
 		spread []corev1.TopologySpreadConstraint
@@ -335,7 +335,7 @@ func TestStatefulSetSpread(t *testing.T) {
 		},
 		"Given": {
 			reason: "The user's constraints replace the default, and count the group's pods by default",
-			spread: given,
+			spread: constraints,
 			want:   []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack", LabelSelector: ours}, {MaxSkew: 1, TopologyKey: "row", LabelSelector: theirs}},
 		},
 	}
@@ -348,7 +348,7 @@ func TestStatefulSetSpread(t *testing.T) {
 			}
 		})
 	}
-	if given[0].LabelSelector != nil {
+	if constraints[0].LabelSelector != nil {
 		t.Error("the options were changed")
 	}
 }
@@ -467,8 +467,8 @@ func references(value string) []string {
 		if !found {
 			return out
 		}
-		name, after, _ := strings.Cut(rest, ")")
-		out, value = append(out, name), after
+		name, remainder, _ := strings.Cut(rest, ")")
+		out, value = append(out, name), remainder
 	}
 }
 

@@ -28,9 +28,9 @@ type Claim struct {
 	// the limit belongs to: it may use all that is left.
 	Owner string
 
-	// Cost is the item's part of the limit. Held is the part that it already has, which is zero for
+	// Cost is the item's part of the limit. Allocated is the part that it already has, which is zero for
 	// a newcomer. Less than the cost means that the item has grown.
-	Cost, Held int
+	Cost, Allocated int
 
 	// Rank orders newcomers before their age does. The lowest rank comes first.
 	Rank int
@@ -57,18 +57,18 @@ func Allocate(limit int, claims []Claim) []int {
 	slices.SortStableFunc(order, func(a, b int) int { return compare(claims[a], claims[b]) })
 	a := allocation{limit: limit, parts: make([]int, len(claims)), owners: map[string]int{}}
 	for _, i := range order {
-		if c := claims[i]; c.Held > 0 && a.used+min(c.Held, c.Cost) <= limit {
-			a.give(i, c.Owner, min(c.Held, c.Cost))
+		if c := claims[i]; c.Allocated > 0 && a.used+min(c.Allocated, c.Cost) <= limit {
+			a.give(i, c.Owner, min(c.Allocated, c.Cost))
 		}
 	}
 	for _, i := range order {
-		if c := claims[i]; c.Held == 0 && a.allows(c.Owner, c.Cost) {
+		if c := claims[i]; c.Allocated == 0 && a.allows(c.Owner, c.Cost) {
 			a.give(i, c.Owner, c.Cost)
 		}
 	}
 	for _, i := range order {
-		if c := claims[i]; c.Held > 0 && a.parts[i] == c.Held && a.allows(c.Owner, c.Cost-c.Held) {
-			a.give(i, c.Owner, c.Cost-c.Held)
+		if c := claims[i]; c.Allocated > 0 && a.parts[i] == c.Allocated && a.allows(c.Owner, c.Cost-c.Allocated) {
+			a.give(i, c.Owner, c.Cost-c.Allocated)
 		}
 	}
 	return a.parts
@@ -89,8 +89,8 @@ func (a *allocation) allows(owner string, more int) bool {
 		return false
 	}
 	own := a.owners[owner]
-	left := a.limit - (a.used - own)
-	return owner == "" || more <= 0 || (own+more)*shareOfAll <= left*shareOfOwner
+	remaining := a.limit - (a.used - own)
+	return owner == "" || more <= 0 || (own+more)*shareOfAll <= remaining*shareOfOwner
 }
 
 // give adds to the part of a claim.
@@ -106,7 +106,7 @@ func Admit[T any](limit int, items []T, claim func(T) Claim) (admitted []T, omit
 	claims := make([]Claim, len(items))
 	for i, item := range items {
 		claims[i] = claim(item)
-		claims[i].Cost, claims[i].Held = 1, min(claims[i].Held, 1)
+		claims[i].Cost, claims[i].Allocated = 1, min(claims[i].Allocated, 1)
 	}
 	for i, part := range Allocate(limit, claims) {
 		if part > 0 {
@@ -118,10 +118,10 @@ func Admit[T any](limit int, items []T, claim func(T) Claim) (admitted []T, omit
 
 // Keep admits the items of a list that belongs to one owner: those that were in it before come
 // first, and the others in their order.
-func Keep[T comparable](limit int, items, before []T) (admitted []T, omitted int) {
-	held := make(map[T]int, len(before))
-	for _, item := range before {
-		held[item] = 1
+func Keep[T comparable](limit int, items, previous []T) (admitted []T, omitted int) {
+	allocated := make(map[T]int, len(previous))
+	for _, item := range previous {
+		allocated[item] = 1
 	}
-	return Admit(limit, items, func(item T) Claim { return Claim{Held: held[item]} })
+	return Admit(limit, items, func(item T) Claim { return Claim{Allocated: allocated[item]} })
 }

@@ -29,15 +29,15 @@ type Referrer struct {
 
 // Permit reports whether a reference to an object of a kind is permitted. References within a
 // namespace always are.
-func (gs Grants) Permit(by Referrer, group gwapiv1.Group, kind gwapiv1.Kind, n types.NamespacedName) bool {
-	if by.Namespace == n.Namespace {
+func (gs Grants) Permit(referrer Referrer, group gwapiv1.Group, kind gwapiv1.Kind, n types.NamespacedName) bool {
+	if referrer.Namespace == n.Namespace {
 		return true
 	}
-	for of, g := range gs {
-		if of.Namespace != n.Namespace {
+	for key, g := range gs {
+		if key.Namespace != n.Namespace {
 			continue
 		}
-		from, to := slices.ContainsFunc(g.From, by.is), false
+		from, to := slices.ContainsFunc(g.From, referrer.is), false
 		for _, t := range g.To {
 			to = to || t.Group == group && t.Kind == kind && (t.Name == nil || string(*t.Name) == n.Name)
 		}
@@ -49,10 +49,10 @@ func (gs Grants) Permit(by Referrer, group gwapiv1.Group, kind gwapiv1.Kind, n t
 }
 
 // Namespaces returns the other namespaces with a ReferenceGrant for a referrer, to whatever objects.
-func (gs Grants) Namespaces(by Referrer) map[string]struct{} {
+func (gs Grants) Namespaces(referrer Referrer) map[string]struct{} {
 	out := map[string]struct{}{}
 	for n, g := range gs {
-		if n.Namespace != by.Namespace && slices.ContainsFunc(g.From, by.is) {
+		if n.Namespace != referrer.Namespace && slices.ContainsFunc(g.From, referrer.is) {
 			out[n.Namespace] = struct{}{}
 		}
 	}
@@ -60,8 +60,8 @@ func (gs Grants) Namespaces(by Referrer) map[string]struct{} {
 }
 
 // is reports whether a ReferenceGrant names the referrer.
-func (by Referrer) is(f gwapiv1beta1.ReferenceGrantFrom) bool {
-	return f.Group == by.Group && f.Kind == by.Kind && string(f.Namespace) == by.Namespace
+func (r Referrer) is(f gwapiv1beta1.ReferenceGrantFrom) bool {
+	return f.Group == r.Group && f.Kind == r.Kind && string(f.Namespace) == r.Namespace
 }
 
 // PermitGateway reports whether TailscaleGateways of a namespace may share a Gateway, and have
@@ -73,8 +73,8 @@ func (gs Grants) PermitGateway(namespace string, gateway types.NamespacedName) b
 }
 
 // PermitService reports whether objects of a kind may name a Service.
-func (gs Grants) PermitService(by Referrer, service types.NamespacedName) bool {
-	return gs.Permit(by, corev1.GroupName, kindService, service)
+func (gs Grants) PermitService(referrer Referrer, service types.NamespacedName) bool {
+	return gs.Permit(referrer, corev1.GroupName, kindService, service)
 }
 
 // TailscaleServices returns the referrer for TailscaleServices of a namespace.

@@ -20,25 +20,25 @@ func TestPermitGateway(t *testing.T) {
 		return []gwapiv1beta1.ReferenceGrantTo{{Group: gwapiv1.GroupName, Kind: gwapiv1.Kind(kind), Name: name}}
 	}
 	cases := map[string]struct {
-		reason    string
-		namespace string
-		at        string
-		grant     gwapiv1beta1.ReferenceGrantSpec
-		want      bool
+		reason         string
+		namespace      string
+		grantNamespace string
+		grant          gwapiv1beta1.ReferenceGrantSpec
+		want           bool
 	}{
-		"Own":            {reason: "A Gateway of the same namespace needs no grant.", namespace: "infra", at: "elsewhere", want: true},
-		"None":           {reason: "A Gateway of another namespace needs a grant.", namespace: "shop", at: "infra"},
-		"Named":          {reason: "A grant may name the Gateway.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", ptr.To(gwapiv1.ObjectName("eg")))}, want: true},
-		"All":            {reason: "A grant may be for all Gateways of the namespace.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", nil)}, want: true},
-		"OtherGateway":   {reason: "A grant for another Gateway does not apply.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", ptr.To(gwapiv1.ObjectName("other")))}},
-		"OtherNamespace": {reason: "A grant for another namespace does not apply.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop-2"), To: to("Gateway", nil)}},
-		"OtherReferrer":  {reason: "A grant for another kind does not apply.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleServices", "shop"), To: to("Gateway", nil)}},
-		"OtherKind":      {reason: "A grant for Services does not apply to Gateways.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Service", nil)}},
-		"Elsewhere":      {reason: "A grant in another namespace does not apply, because the referrer could create it.", namespace: "shop", at: "shop", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", nil)}},
+		"Own":            {reason: "A Gateway of the same namespace needs no grant.", namespace: "infra", grantNamespace: "elsewhere", want: true},
+		"None":           {reason: "A Gateway of another namespace needs a grant.", namespace: "shop", grantNamespace: "infra"},
+		"Named":          {reason: "A grant may name the Gateway.", namespace: "shop", grantNamespace: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", ptr.To(gwapiv1.ObjectName("eg")))}, want: true},
+		"All":            {reason: "A grant may be for all Gateways of the namespace.", namespace: "shop", grantNamespace: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", nil)}, want: true},
+		"OtherGateway":   {reason: "A grant for another Gateway does not apply.", namespace: "shop", grantNamespace: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", ptr.To(gwapiv1.ObjectName("other")))}},
+		"OtherNamespace": {reason: "A grant for another namespace does not apply.", namespace: "shop", grantNamespace: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop-2"), To: to("Gateway", nil)}},
+		"OtherReferrer":  {reason: "A grant for another kind does not apply.", namespace: "shop", grantNamespace: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleServices", "shop"), To: to("Gateway", nil)}},
+		"OtherKind":      {reason: "A grant for Services does not apply to Gateways.", namespace: "shop", grantNamespace: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Service", nil)}},
+		"Elsewhere":      {reason: "A grant in another namespace does not apply, because the referrer could create it.", namespace: "shop", grantNamespace: "shop", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", nil)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			gs := Grants{{Namespace: tc.at, Name: "g"}: &tc.grant}
+			gs := Grants{{Namespace: tc.grantNamespace, Name: "g"}: &tc.grant}
 			if got := gs.PermitGateway(tc.namespace, types.NamespacedName{Namespace: "infra", Name: "eg"}); got != tc.want {
 				t.Errorf("%s\ngot %t", tc.reason, got)
 			}

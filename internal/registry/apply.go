@@ -117,7 +117,7 @@ func Get(ctx context.Context, api API, name string) (*tailscale.Service, error) 
 // name.
 func GetToDelete(ctx context.Context, api API, name string) (*tailscale.Service, error) {
 	s, err := Get(ctx, api, name)
-	if _, taken := Refusal(err); taken {
+	if _, refused := Refusal(err); refused {
 		return nil, nil // No service is a valid result.
 	}
 	return s, err
@@ -127,8 +127,8 @@ func GetToDelete(ctx context.Context, api API, name string) (*tailscale.Service,
 func Put(ctx context.Context, api API, s tailscale.Service) (*tailscale.Service, error) {
 	out, err := api.PutService(ctx, s)
 	if overLimit(err) {
-		if least, cerr := compacted(s); cerr == nil {
-			out, err = api.PutService(ctx, least)
+		if smallest, cerr := compacted(s); cerr == nil {
+			out, err = api.PutService(ctx, smallest)
 		}
 	}
 	if err != nil {
@@ -181,8 +181,8 @@ func createShared(ctx context.Context, api API, v View, self Self, want Want, a 
 	if err != nil {
 		return Result{}, err
 	}
-	taken, err := create(ctx, api, s, a.IPv4)
-	return Result{Created: err == nil, AddressTaken: taken}, err
+	former, err := create(ctx, api, s, a.IPv4)
+	return Result{Created: err == nil, AddressTaken: former}, err
 }
 
 func putShared(ctx context.Context, api API, v View, self Self, want Want, current *tailscale.Service) error {
@@ -199,12 +199,12 @@ func putShared(ctx context.Context, api API, v View, self Self, want Want, curre
 
 // changedIfRefused returns ErrChanged instead of a refusal if the service no longer exists or has
 // other addresses than the request.
-func changedIfRefused(ctx context.Context, api API, err error, was *tailscale.Service) error {
+func changedIfRefused(ctx context.Context, api API, err error, previous *tailscale.Service) error {
 	if !hadNoEffect(err) {
 		return err
 	}
-	now, gerr := Get(ctx, api, was.Name)
-	if gerr == nil && (now == nil || !slices.Equal(now.Addrs, was.Addrs)) {
+	current, gerr := Get(ctx, api, previous.Name)
+	if gerr == nil && (current == nil || !slices.Equal(current.Addrs, previous.Addrs)) {
 		return ErrChanged
 	}
 	return err
@@ -212,7 +212,7 @@ func changedIfRefused(ctx context.Context, api API, err error, was *tailscale.Se
 
 // create creates a service with its former IPv4 address. If that address is in use, the service
 // gets another one and records this in its annotations, and create returns the former address.
-func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (taken string, err error) {
+func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (former string, err error) {
 	if ipv4 != "" {
 		s.Addrs = []string{ipv4}
 	}
@@ -220,11 +220,11 @@ func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (tak
 	if !hadNoEffect(err) {
 		return "", err
 	}
-	now, gerr := Get(ctx, api, s.Name)
+	current, gerr := Get(ctx, api, s.Name)
 	if gerr != nil {
 		return "", gerr
 	}
-	if now != nil {
+	if current != nil {
 		return "", ErrChanged // Another cluster created it first.
 	}
 	if ipv4 == "" {
@@ -269,11 +269,11 @@ func Remove(ctx context.Context, api API, self Self, name string, lost func(*tai
 	if refs.Others(self.Cluster) == 0 {
 		return true, errors.Wrapf(api.DeleteService(ctx, name), "cannot delete service %q", name)
 	}
-	left := *s
-	if left.Annotations, err = Released(s.Annotations, self.Cluster, false); err != nil {
+	released := *s
+	if released.Annotations, err = Released(s.Annotations, self.Cluster, false); err != nil {
 		return false, err
 	}
-	_, err = api.PutService(ctx, left)
+	_, err = api.PutService(ctx, released)
 	return true, errors.Wrapf(err, "cannot leave service %q to its other owners", name)
 }
 

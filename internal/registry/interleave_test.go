@@ -16,20 +16,20 @@ type tape struct {
 	played []int
 	more   func(n int) int // Chooses at the end of the tape.
 
-	at    int
-	taken []int
-	sizes []int
+	position int
+	choices  []int
+	sizes    []int
 }
 
 func (t *tape) choose(n int) int {
 	c := 0
-	if t.at < len(t.played) {
-		c = min(t.played[t.at], n-1)
+	if t.position < len(t.played) {
+		c = min(t.played[t.position], n-1)
 	} else if t.more != nil {
 		c = t.more(n)
 	}
-	t.at++
-	t.taken, t.sizes = append(t.taken, c), append(t.sizes, n)
+	t.position++
+	t.choices, t.sizes = append(t.choices, c), append(t.sizes, n)
 	return c
 }
 
@@ -96,7 +96,7 @@ func TestModelRandom(t *testing.T) {
 		}
 		tp := &tape{more: r.IntN}
 		if w := storm(tp, n, steps); w.broken != "" {
-			report(t, tp.taken, func(tp *tape) *world { return storm(tp, n, steps) }, "seed %d: %d clusters, %d steps", seed, n, steps)
+			report(t, tp.choices, func(tp *tape) *world { return storm(tp, n, steps) }, "seed %d: %d clusters, %d steps", seed, n, steps)
 			return
 		}
 	}
@@ -210,7 +210,7 @@ func TestModelExhaustive(t *testing.T) {
 			for next, ok := []int{}, true; ok && runs < limit; runs++ {
 				tp := &tape{played: next}
 				if w := run(tp); w.broken != "" {
-					report(t, tp.taken, run, "%s: order %v", tc.reason, tp.taken)
+					report(t, tp.choices, run, "%s: order %v", tc.reason, tp.choices)
 					return
 				}
 				next, ok = successor(tp)
@@ -222,9 +222,9 @@ func TestModelExhaustive(t *testing.T) {
 
 // successor returns the next run in the order of choices, and false after the last one.
 func successor(tp *tape) ([]int, bool) {
-	for i := len(tp.taken) - 1; i >= 0; i-- {
-		if tp.taken[i]+1 < tp.sizes[i] {
-			return append(slices.Clone(tp.taken[:i]), tp.taken[i]+1), true
+	for i := len(tp.choices) - 1; i >= 0; i-- {
+		if tp.choices[i]+1 < tp.sizes[i] {
+			return append(slices.Clone(tp.choices[:i]), tp.choices[i]+1), true
 		}
 	}
 	return nil, false
@@ -240,8 +240,8 @@ func (w *world) attachAlone(c *cluster) {
 
 // drain runs one cluster alone until it writes no more.
 func (w *world) drain(c *cluster) {
-	for before := -1; before != w.writes; {
-		before = w.writes
+	for writes := -1; writes != w.writes; {
+		writes = w.writes
 		c.run()
 		w.advance(3 * time.Second)
 	}

@@ -50,7 +50,7 @@ func (s *strict) DeleteService(_ context.Context, name string) error {
 }
 
 func (s *strict) look(context.Context, tailscale.Staleness) (View, error) {
-	v := View{ServicesAt: now, DevicesAt: now}
+	v := View{ServicesAt: testTime, DevicesAt: testTime}
 	for _, x := range s.services {
 		v.Services = append(v.Services, x)
 	}
@@ -124,21 +124,21 @@ func TestLostMarks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := map[string]tailscale.Service{}
+	original := map[string]tailscale.Service{}
 	for n, s := range api.services {
-		before[n] = s
+		original[n] = s
 		s.Annotations = nil // Like an edit in the admin console.
 		api.services[n] = s
 	}
 	want := wanted()
-	want.Seen = before[modelService].Addrs
+	want.Seen = original[modelService].Addrs
 	for range 2 {
 		if _, err := AttachPass(t.Context(), api, api.look, me, want); err != nil {
 			t.Fatalf("AttachPass(...): %v", err)
 		}
 	}
 	for n, s := range api.services {
-		if diff := cmp.Diff(before[n].Annotations, s.Annotations); diff != "" {
+		if diff := cmp.Diff(original[n].Annotations, s.Annotations); diff != "" {
 			t.Errorf("%s: annotations: -want, +got:\n%s", n, diff)
 		}
 	}

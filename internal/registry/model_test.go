@@ -34,7 +34,7 @@ const (
 type world struct {
 	choose   func(n int) int
 	faults   bool
-	now      time.Time
+	at       time.Time
 	services map[string]tailscale.Service
 	devices  map[string]*tsclient.Device
 	lastIP   int
@@ -47,10 +47,10 @@ type world struct {
 
 // A late is a request that its sender has given up and that may still arrive.
 type late struct {
-	from  *cluster
-	name  string
-	put   *tailscale.Service
-	until time.Time
+	from     *cluster
+	name     string
+	service  *tailscale.Service
+	deadline time.Time
 }
 
 // A cluster runs passes. The fields in persisted survive a crash.
@@ -67,8 +67,8 @@ type cluster struct {
 
 	passes int // How many it has completed.
 
-	since time.Time
-	cache *View
+	waitStart time.Time
+	cache     *View
 	// pinned is the service's address when the cluster was last idle, and "" if it was not idle
 	// since it attached.
 	pinned string
@@ -82,7 +82,7 @@ type crash struct{}
 
 func newWorld(n int, choose func(int) int, faults bool) *world {
 	w := &world{
-		choose: choose, faults: faults, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		choose: choose, faults: faults, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		services: map[string]tailscale.Service{}, devices: map[string]*tsclient.Device{},
 	}
 	for i := range n {
@@ -97,7 +97,7 @@ func newWorld(n int, choose func(int) int, faults bool) *world {
 }
 
 func (w *world) logf(format string, args ...any) {
-	w.log = append(w.log, w.now.Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	w.log = append(w.log, w.at.Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -144,11 +144,11 @@ func (c *cluster) pass() {
 		if c.persisted.done {
 			return
 		}
-		done, since, err := DetachPass(ctx, c, c.look, c.self(), want, c.since)
-		c.since = since
+		done, waitStart, err := DetachPass(ctx, c, c.look, c.self(), want, c.waitStart)
+		c.waitStart = waitStart
 		if err == nil && done {
 			c.w.logf("%s: detached", c.id)
-			c.persisted.done, c.persisted.addresses, c.since = true, nil, time.Time{}
+			c.persisted.done, c.persisted.addresses, c.waitStart = true, nil, time.Time{}
 		}
 		return
 	}
@@ -185,7 +185,7 @@ func (c *cluster) look(ctx context.Context, s tailscale.Staleness) (View, error)
 
 // view returns a list that is no older than maxAge.
 func (c *cluster) view(_ context.Context, maxAge time.Duration) (View, error) {
-	if c.cache != nil && c.w.now.Sub(c.cache.ServicesAt) <= maxAge {
+	if c.cache != nil && c.w.at.Sub(c.cache.ServicesAt) <= maxAge {
 		return *c.cache, nil
 	}
 	var v View
@@ -201,7 +201,7 @@ func (c *cluster) view(_ context.Context, maxAge time.Duration) (View, error) {
 }
 
 func (w *world) view() View {
-	v := View{ServicesAt: w.now, DevicesAt: w.now}
+	v := View{ServicesAt: w.at, DevicesAt: w.at}
 	for _, n := range slices.Sorted(maps.Keys(w.services)) {
 		v.Services = append(v.Services, w.services[n])
 	}
@@ -217,7 +217,7 @@ func (c *cluster) fold(name string, s *tailscale.Service) {
 		return
 	}
 	v := *c.cache
-	v.Services = slices.DeleteFunc(slices.Clone(v.Services), func(have tailscale.Service) bool { return have.Name == name })
+	v.Services = slices.DeleteFunc(slices.Clone(v.Services), func(existing tailscale.Service) bool { return existing.Name == name })
 	if s != nil {
 		v.Services = append(v.Services, *s)
 	}
@@ -225,10 +225,10 @@ func (c *cluster) fold(name string, s *tailscale.Service) {
 }
 
 // request runs one request: the request and its response may be lost.
-func (c *cluster) request(what string, arrive func() error) error {
-	sent := c.w.now
+func (c *cluster) request(description string, arrive func() error) error {
+	start := c.w.at
 	c.pause()
-	if c.w.now.Sub(sent) > tailscale.RequestTimeout {
+	if c.w.at.Sub(start) > tailscale.RequestTimeout {
 		return unavailable()
 	}
 	fault := 0
@@ -236,7 +236,7 @@ func (c *cluster) request(what string, arrive func() error) error {
 		fault = c.w.choose(12)
 	}
 	if fault == 1 {
-		c.w.logf("%s: %s: request lost", c.id, what)
+		c.w.logf("%s: %s: request lost", c.id, description)
 		return unavailable()
 	}
 	err := arrive()
@@ -244,7 +244,7 @@ func (c *cluster) request(what string, arrive func() error) error {
 		c.pause() // Otherwise the next request follows immediately.
 	}
 	if fault == 2 {
-		c.w.logf("%s: %s: answer lost", c.id, what)
+		c.w.logf("%s: %s: answer lost", c.id, description)
 		return unavailable()
 	}
 	return err
@@ -268,7 +268,7 @@ func (c *cluster) Service(_ context.Context, name string) (*tailscale.Service, e
 
 // PutService implements API.
 func (c *cluster) PutService(_ context.Context, s tailscale.Service) (*tailscale.Service, error) {
-	return c.write(late{from: c, name: s.Name, put: &s})
+	return c.write(late{from: c, name: s.Name, service: &s})
 }
 
 // DeleteService implements API.
@@ -279,7 +279,7 @@ func (c *cluster) DeleteService(_ context.Context, name string) error {
 
 func (c *cluster) write(l late) (*tailscale.Service, error) {
 	if c.w.faults && c.w.choose(12) == 1 {
-		l.until = c.w.now.Add(tailscale.RequestTimeout)
+		l.deadline = c.w.at.Add(tailscale.RequestTimeout)
 		c.w.late = append(c.w.late, l)
 		c.w.logf("%s: %s: given up, but on its way", c.id, l)
 		c.cache = nil
@@ -302,17 +302,17 @@ func (c *cluster) write(l late) (*tailscale.Service, error) {
 }
 
 func (l late) String() string {
-	if l.put == nil {
+	if l.service == nil {
 		return "delete " + l.name
 	}
-	return fmt.Sprintf("put %s %v", l.name, l.put.Addrs)
+	return fmt.Sprintf("put %s %v", l.name, l.service.Addrs)
 }
 
 // arrive applies a write as Tailscale's API does.
 func (w *world) arrive(l late) (*tailscale.Service, error) {
 	w.checkWrite(l)
 	old, exists := w.services[l.name]
-	if l.put == nil {
+	if l.service == nil {
 		w.logf("%s: %s (exists: %t)", l.from.id, l, exists)
 		if exists {
 			w.writes++
@@ -320,7 +320,7 @@ func (w *world) arrive(l late) (*tailscale.Service, error) {
 		delete(w.services, l.name)
 		return nil, nil
 	}
-	s := *l.put
+	s := *l.service
 	s.Annotations = maps.Clone(s.Annotations)
 	switch {
 	case exists && !slices.Equal(old.Addrs, s.Addrs), !exists && len(s.Addrs) > 1, !exists && len(s.Addrs) == 1 && w.taken(s.Addrs[0]):
@@ -358,7 +358,7 @@ func (w *world) checkWrite(l late) {
 			continue
 		}
 		d := w.devices[c.node]
-		if l.put == nil && d != nil && !d.ConnectedToControl && w.now.Sub(d.LastSeen.Time) > ExpiresAfter {
+		if l.service == nil && d != nil && !d.ConnectedToControl && w.at.Sub(d.LastSeen.Time) > ExpiresAfter {
 			continue
 		}
 		w.fail("cluster %s does %q, which is %s's", l.from.id, l, c.id)
@@ -390,7 +390,7 @@ func (w *world) toggle(c *cluster) {
 func (w *world) crash(c *cluster) {
 	w.logf("%s: crashes", c.id)
 	c.stop()
-	c.since, c.cache = time.Time{}, nil
+	c.waitStart, c.cache = time.Time{}, nil
 	c.start()
 }
 
@@ -406,8 +406,8 @@ func (w *world) deliver(i int) {
 
 // advance lets time pass. Requests that are in transit for too long are lost.
 func (w *world) advance(d time.Duration) {
-	w.now = w.now.Add(d)
-	w.late = slices.DeleteFunc(w.late, func(l late) bool { return w.now.After(l.until) })
+	w.at = w.at.Add(d)
+	w.late = slices.DeleteFunc(w.late, func(l late) bool { return w.at.After(l.deadline) })
 }
 
 // settleStep is the time that passes in each step of settle.
@@ -418,7 +418,7 @@ func (w *world) settle() {
 	w.faults = false
 	quiet := 0
 	for range 100 {
-		before := w.writes
+		writes := w.writes
 		for len(w.late) > 0 {
 			w.deliver(0)
 		}
@@ -426,7 +426,7 @@ func (w *world) settle() {
 			c.run()
 		}
 		w.advance(settleStep)
-		if w.writes != before || slices.ContainsFunc(w.clusters, func(c *cluster) bool { return !c.persisted.attached && !c.persisted.done }) {
+		if w.writes != writes || slices.ContainsFunc(w.clusters, func(c *cluster) bool { return !c.persisted.attached && !c.persisted.done }) {
 			quiet = 0
 			continue
 		}

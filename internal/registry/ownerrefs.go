@@ -104,10 +104,10 @@ func (o OwnerRefs) encode(refs []json.RawMessage) (string, error) {
 	return string(append(out, '}')), nil
 }
 
-func raws(in []json.RawMessage) [][]byte {
-	out := make([][]byte, len(in))
-	for i := range in {
-		out[i] = in[i]
+func raws(messages []json.RawMessage) [][]byte {
+	out := make([][]byte, len(messages))
+	for i := range messages {
+		out[i] = messages[i]
 	}
 	return out
 }

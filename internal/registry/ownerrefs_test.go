@@ -11,9 +11,9 @@ import (
 
 func TestOwnerRefs(t *testing.T) {
 	type want struct {
-		with, without string
-		others        int
-		exclusive     bool
+		included, excluded string
+		others             int
+		exclusive          bool
 	}
 	cases := map[string]struct {
 		reason string
@@ -23,30 +23,30 @@ func TestOwnerRefs(t *testing.T) {
 	}{
 		"None": {
 			reason: "An empty value has no owners.",
-			want:   want{with: `{"ownerRefs":[{"operatorID":"me"}]}`, without: `{"ownerRefs":[]}`},
+			want:   want{included: `{"ownerRefs":[{"operatorID":"me"}]}`, excluded: `{"ownerRefs":[]}`},
 		},
 		"KeptToTheByte": {
 			reason: "Fields, order, whitespace and escapes of other writers are kept.",
 			value:  `{"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] },{"operatorID":"me"}],"also": { "a":1 }}`,
 			want: want{
-				with:    `{"also":{ "a":1 },"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] },{"operatorID":"me"},{"operatorID":"me"}]}`,
-				without: `{"also":{ "a":1 },"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] }]}`,
-				others:  1,
+				included: `{"also":{ "a":1 },"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] },{"operatorID":"me"},{"operatorID":"me"}]}`,
+				excluded: `{"also":{ "a":1 },"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] }]}`,
+				others:   1,
 			},
 		},
 		"Exclusive": {
 			reason: "A resource in the first reference means that the service is not shared.",
 			value:  `{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}}]}`,
 			want: want{
-				with:    `{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}},{"operatorID":"me"}]}`,
-				without: `{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}}]}`,
-				others:  1, exclusive: true,
+				included: `{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}},{"operatorID":"me"}]}`,
+				excluded: `{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}}]}`,
+				others:   1, exclusive: true,
 			},
 		},
 		"UnknownShape": {
 			reason: "A reference with an unknown structure belongs to another owner.",
 			value:  `{"ownerRefs":["x"]}`,
-			want:   want{with: `{"ownerRefs":["x",{"operatorID":"me"}]}`, without: `{"ownerRefs":["x"]}`, others: 1},
+			want:   want{included: `{"ownerRefs":["x",{"operatorID":"me"}]}`, excluded: `{"ownerRefs":["x"]}`, others: 1},
 		},
 		"NoObject": {reason: "A value that is not an object is an error.", value: `[]`, err: true},
 		"NoList":   {reason: "A field that is not a list is an error.", value: `{"ownerRefs":1}`, err: true},
@@ -60,15 +60,15 @@ func TestOwnerRefs(t *testing.T) {
 			if tc.err {
 				return
 			}
-			with, err := o.with("me")
+			included, err := o.with("me")
 			if err != nil {
 				t.Fatal(err)
 			}
-			without, err := o.without("me")
+			excluded, err := o.without("me")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := want{with: with, without: without, others: o.Others("me"), exclusive: o.Exclusive()}
+			got := want{included: included, excluded: excluded, others: o.Others("me"), exclusive: o.Exclusive()}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}

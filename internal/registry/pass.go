@@ -65,31 +65,31 @@ func attach(ctx context.Context, api API, v View, seen tailscale.Staleness, self
 	return tailscale.Recent, nil
 }
 
-// DetachPass runs the next step of detaching and reports whether it was the last one. since is the
-// result of the previous pass, and zero at first; losing it does no harm.
-func DetachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want, since time.Time) (done bool, next time.Time, err error) {
+// DetachPass runs the next step of detaching and reports whether it was the last one. waitStart is
+// the result of the previous pass, and zero at first; losing it does no harm.
+func DetachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want, waitStart time.Time) (done bool, next time.Time, err error) {
 	v, err := look(ctx, tailscale.Recent)
 	if err != nil {
-		return false, since, err
+		return false, waitStart, err
 	}
-	actions, err := Detach(v, self, want, since)
+	actions, err := Detach(v, self, want, waitStart)
 	if err != nil || len(actions) == 0 {
-		return err == nil, since, err
+		return err == nil, waitStart, err
 	}
 	for _, a := range actions {
 		switch a.Op {
 		case OpWait:
-			if since.IsZero() {
-				since = v.ServicesAt
+			if waitStart.IsZero() {
+				waitStart = v.ServicesAt
 			}
 			continue
 		case OpDeleteRecord:
-			since = time.Time{}
+			waitStart = time.Time{}
 		case OpPutRecord, OpCreateShared, OpPutShared, OpDeleteExpired, OpRelease, OpDeleteShared:
 		}
 		if _, err := Apply(ctx, api, v, self, want, a); err != nil && !errors.Is(err, ErrChanged) {
-			return false, since, err
+			return false, waitStart, err
 		}
 	}
-	return false, since, nil
+	return false, waitStart, nil
 }

@@ -121,15 +121,15 @@ func planShared(v View, self Self, want Want, current *tailscale.Service) ([]Act
 }
 
 // Detach returns the next actions of a cluster that stops sharing a service. It returns none when
-// detaching is complete. since is the time of the first view without this cluster's record, by the
+// detaching is complete. waitStart is the time of the first view without this cluster's record, by the
 // API's clock; it is zero if there was none since the record was last listed.
-func Detach(v View, self Self, want Want, since time.Time) ([]Action, error) {
+func Detach(v View, self Self, want Want, waitStart time.Time) ([]Action, error) {
 	service := want.Service
 	name := RecordName(service, self.Cluster)
 	if r := v.Service(name); r != nil && isOwnRecord(r, self) {
 		return []Action{{Op: OpDeleteRecord, Name: name}}, nil
 	}
-	if since.IsZero() || v.ServicesAt.Sub(since) < Pause {
+	if waitStart.IsZero() || v.ServicesAt.Sub(waitStart) < Pause {
 		return []Action{{Op: OpWait, Name: service}}, nil
 	}
 	current := v.Service(service)

@@ -121,26 +121,26 @@ func RecordOf(s *tailscale.Service) (Record, bool, error) {
 
 // encode returns the record as JSON. It returns the old text if only the time differs, and machines,
 // or the time alone, still show that the cluster is alive.
-func (r Record) encode(old string, now time.Time) (string, error) {
+func (r Record) encode(old string, at time.Time) (string, error) {
 	r = r.bounded()
-	before := Record{}
-	if json.Unmarshal([]byte(old), &before) == nil && (len(r.Nodes) > 0 || now.Sub(before.Updated) <= renewsAfter) {
+	previous := Record{}
+	if json.Unmarshal([]byte(old), &previous) == nil && (len(r.Nodes) > 0 || at.Sub(previous.Updated) <= renewsAfter) {
 		// A compact record stays compact, because the tailnet rejected the full one.
 		for _, same := range []Record{r, r.compact()} {
-			same.Updated = before.Updated
+			same.Updated = previous.Updated
 			if b, err := json.Marshal(same); err == nil && string(b) == old {
 				return old, nil
 			}
 		}
 	}
-	r.Updated = now.UTC()
+	r.Updated = at.UTC()
 	b, err := json.Marshal(r)
 	return string(b), errors.Wrap(err, "cannot encode the record")
 }
 
 // listed returns a sorted copy of a list, limited in length and without duplicates.
-func listed(in []string) []string {
-	out := slices.Clone(in)
+func listed(values []string) []string {
+	out := slices.Clone(values)
 	slices.Sort(out)
 	out = slices.Compact(out)
 	return out[:min(len(out), maxListed)]

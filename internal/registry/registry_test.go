@@ -22,7 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-var now = time.Date(2026, 1, 8, 12, 0, 0, 0, time.UTC)
+var testTime = time.Date(2026, 1, 8, 12, 0, 0, 0, time.UTC)
 
 var me = Self{Cluster: "a", Operator: "default/web"}
 
@@ -60,13 +60,13 @@ func nodes(ids ...string) func(*Record) { return func(r *Record) { r.Nodes = ids
 func device(id string, ago time.Duration) tsclient.Device {
 	d := tsclient.Device{NodeID: id, ConnectedToControl: ago == 0}
 	if ago > 0 {
-		d.LastSeen = &tsclient.Time{Time: now.Add(-ago)}
+		d.LastSeen = &tsclient.Time{Time: testTime.Add(-ago)}
 	}
 	return d
 }
 
 func view(services []tailscale.Service, devices ...tsclient.Device) View {
-	return View{Services: services, ServicesAt: now, Devices: devices, DevicesAt: now}
+	return View{Services: services, ServicesAt: testTime, Devices: devices, DevicesAt: testTime}
 }
 
 func TestRecordName(t *testing.T) {
@@ -86,12 +86,12 @@ func TestRecordName(t *testing.T) {
 }
 
 func TestMembers(t *testing.T) {
-	long := now.Add(-30 * 24 * time.Hour)
-	forged := recordOf(t, "b", now)
+	long := testTime.Add(-30 * 24 * time.Hour)
+	forged := recordOf(t, "b", testTime)
 	forged.Name = "svc:other"
-	newer := recordOf(t, "b", now)
+	newer := recordOf(t, "b", testTime)
 	newer.Annotations[meta.AnnotationSchemaVersion] = "v2"
-	garbled := recordOf(t, "b", now)
+	garbled := recordOf(t, "b", testTime)
 	garbled.Annotations[meta.AnnotationRecord] = "{"
 	type want struct {
 		alive, expired []string
@@ -125,37 +125,37 @@ func TestMembers(t *testing.T) {
 		},
 		"JustWritten": {
 			reason: "A cluster with a new record is alive before its machines are in the list of devices.",
-			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(-time.Minute), nodes("n1"))}),
+			v:      view([]tailscale.Service{recordOf(t, "b", testTime.Add(-time.Minute), nodes("n1"))}),
 			want:   want{all: []string{"b"}, alive: []string{"b"}},
 		},
 		"FromTheFuture": {
 			reason: "A record time in the future is not a sign of life.",
-			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(time.Hour), nodes("n1"))}),
+			v:      view([]tailscale.Service{recordOf(t, "b", testTime.Add(time.Hour), nodes("n1"))}),
 			want:   want{all: []string{"b"}, expired: []string{"b"}},
 		},
 		"NoMachines": {
 			reason: "A cluster without machines in its record is alive until the record expires.",
-			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(-ExpiresAfter))}),
+			v:      view([]tailscale.Service{recordOf(t, "b", testTime.Add(-ExpiresAfter))}),
 			want:   want{all: []string{"b"}, alive: []string{"b"}},
 		},
 		"NoMachinesExpired": {
 			reason: "A record without machines may be deleted after seven days.",
-			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(-ExpiresAfter-time.Minute))}),
+			v:      view([]tailscale.Service{recordOf(t, "b", testTime.Add(-ExpiresAfter-time.Minute))}),
 			want:   want{all: []string{"b"}, expired: []string{"b"}},
 		},
 		"NoMachinesFromTheFuture": {
 			reason: "A record time in the future keeps no record without machines.",
-			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(time.Hour))}),
+			v:      view([]tailscale.Service{recordOf(t, "b", testTime.Add(time.Hour))}),
 			want:   want{all: []string{"b"}, expired: []string{"b"}},
 		},
 		"Ignored": {
 			reason: "Records that are not valid are reported and ignored.",
-			v:      view([]tailscale.Service{forged, newer, garbled, recordOf(t, "c", now)}),
+			v:      view([]tailscale.Service{forged, newer, garbled, recordOf(t, "c", testTime)}),
 			want:   want{all: []string{"c"}, alive: []string{"c"}, ignored: []string{"svc:other", newer.Name, garbled.Name}},
 		},
 		"OtherService": {
 			reason: "Records of other services are ignored.",
-			v:      view([]tailscale.Service{recordOf(t, "b", now, func(r *Record) { r.Service = "svc:api" })}),
+			v:      view([]tailscale.Service{recordOf(t, "b", testTime, func(r *Record) { r.Service = "svc:api" })}),
 		},
 	}
 	for name, tc := range cases {
@@ -201,9 +201,9 @@ func settled(t *testing.T, change ...func(*tailscale.Service)) View {
 
 func TestAttach(t *testing.T) {
 	name := RecordName(modelService, "a")
-	foreignRecord := recordOf(t, "a", now)
+	foreignRecord := recordOf(t, "a", testTime)
 	delete(foreignRecord.Annotations, meta.AnnotationOwner)
-	twin := recordOf(t, "a", now)
+	twin := recordOf(t, "a", testTime)
 	twin.Annotations[meta.AnnotationOwner] = "a/default/other"
 	type want struct {
 		actions []Action
@@ -225,7 +225,7 @@ func TestAttach(t *testing.T) {
 			reason: "A new time alone causes no write.",
 			v: func() View {
 				v := settled(t)
-				v.ServicesAt, v.DevicesAt = now.Add(time.Hour), now.Add(time.Hour)
+				v.ServicesAt, v.DevicesAt = testTime.Add(time.Hour), testTime.Add(time.Hour)
 				return v
 			}(),
 			w: wanted(),
@@ -254,7 +254,7 @@ func TestAttach(t *testing.T) {
 			reason: "The record of an expired cluster is deleted.",
 			v: func() View {
 				v := settled(t)
-				v.Services = append(v.Services, recordOf(t, "b", now.Add(-8*24*time.Hour), nodes("gone")))
+				v.Services = append(v.Services, recordOf(t, "b", testTime.Add(-8*24*time.Hour), nodes("gone")))
 				return v
 			}(),
 			w:    wanted(),
@@ -328,9 +328,9 @@ func TestAttach(t *testing.T) {
 }
 
 func TestDetach(t *testing.T) {
-	waited := now.Add(-Pause)
+	waited := testTime.Add(-Pause)
 	alone := view(settled(t).Services[1:])
-	with := func(s ...tailscale.Service) View { return view(append(s, alone.Services...)) }
+	viewWith := func(s ...tailscale.Service) View { return view(append(s, alone.Services...)) }
 	owned := func(v string) View {
 		s := alone.Services[0]
 		s.Annotations = maps.Clone(s.Annotations)
@@ -338,30 +338,30 @@ func TestDetach(t *testing.T) {
 		return view([]tailscale.Service{s})
 	}
 	cases := map[string]struct {
-		reason string
-		v      View
-		since  time.Time
-		retain bool
-		want   Op
+		reason    string
+		v         View
+		waitStart time.Time
+		retain    bool
+		want      Op
 	}{
-		"Begin":      {reason: "The cluster's record is deleted first.", v: settled(t), since: waited, want: OpDeleteRecord},
+		"Begin":      {reason: "The cluster's record is deleted first.", v: settled(t), waitStart: waited, want: OpDeleteRecord},
 		"Wait":       {reason: "Then requests in transit must end.", v: alone, want: OpWait},
-		"StillWait":  {reason: "The wait lasts for the whole pause.", v: alone, since: waited.Add(time.Second), want: OpWait},
-		"Last":       {reason: "The last cluster deletes the service.", v: alone, since: waited, want: OpDeleteShared},
-		"DeadStays":  {reason: "A dead member does not prevent the deletion.", v: with(recordOf(t, "b", now.Add(-time.Hour), nodes("n1"))), since: waited, want: OpDeleteShared},
-		"OthersLive": {reason: "Live members prevent the deletion.", v: with(recordOf(t, "b", now)), since: waited},
-		"Gone":       {reason: "A missing service is not deleted.", v: view(nil), since: waited},
-		"Foreign":    {reason: "A service of another writer is not deleted.", v: view([]tailscale.Service{{Name: modelService}}), since: waited},
-		"CoOwned":    {reason: "A service that Tailscale's operator also owns is not deleted.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), since: waited, want: OpRelease},
-		"LastOwner":  {reason: "This cluster's own reference does not prevent the deletion.", v: owned(`{"ownerRefs":[{"operatorID":"a"}]}`), since: waited, want: OpDeleteShared},
+		"StillWait":  {reason: "The wait lasts for the whole pause.", v: alone, waitStart: waited.Add(time.Second), want: OpWait},
+		"Last":       {reason: "The last cluster deletes the service.", v: alone, waitStart: waited, want: OpDeleteShared},
+		"DeadStays":  {reason: "A dead member does not prevent the deletion.", v: viewWith(recordOf(t, "b", testTime.Add(-time.Hour), nodes("n1"))), waitStart: waited, want: OpDeleteShared},
+		"OthersLive": {reason: "Live members prevent the deletion.", v: viewWith(recordOf(t, "b", testTime)), waitStart: waited},
+		"Gone":       {reason: "A missing service is not deleted.", v: view(nil), waitStart: waited},
+		"Foreign":    {reason: "A service of another writer is not deleted.", v: view([]tailscale.Service{{Name: modelService}}), waitStart: waited},
+		"CoOwned":    {reason: "A service that Tailscale's operator also owns is not deleted.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), waitStart: waited, want: OpRelease},
+		"LastOwner":  {reason: "This cluster's own reference does not prevent the deletion.", v: owned(`{"ownerRefs":[{"operatorID":"a"}]}`), waitStart: waited, want: OpDeleteShared},
 
-		"Retained":        {reason: "The service stays, with the annotations by which a cluster finds it again.", v: alone, since: waited, retain: true},
-		"RetainedRecord":  {reason: "The cluster's record does not stay: it would be a member for ever.", v: settled(t), since: waited, retain: true, want: OpDeleteRecord},
-		"RetainedCoOwned": {reason: "Tailscale's operator gets a service that it also owns.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), since: waited, retain: true, want: OpRelease},
+		"Retained":        {reason: "The service stays, with the annotations by which a cluster finds it again.", v: alone, waitStart: waited, retain: true},
+		"RetainedRecord":  {reason: "The cluster's record does not stay: it would be a member for ever.", v: settled(t), waitStart: waited, retain: true, want: OpDeleteRecord},
+		"RetainedCoOwned": {reason: "Tailscale's operator gets a service that it also owns.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), waitStart: waited, retain: true, want: OpRelease},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			actions, err := Detach(tc.v, me, Want{Service: modelService, Retain: tc.retain}, tc.since)
+			actions, err := Detach(tc.v, me, Want{Service: modelService, Retain: tc.retain}, tc.waitStart)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -389,16 +389,16 @@ func TestConflict(t *testing.T) {
 		current *tailscale.Service
 		want    string
 	}{
-		"Agree": {reason: "Equal desired states are no conflict.", record: recordOf(t, "b", now), current: s},
+		"Agree": {reason: "Equal desired states are no conflict.", record: recordOf(t, "b", testTime), current: s},
 		"Owner": {
-			reason: "The owner's message lists the other clusters and the differences.", record: recordOf(t, "b", now, differs), current: s,
+			reason: "The owner's message lists the other clusters and the differences.", record: recordOf(t, "b", testTime, differs), current: s,
 			want: "The service keeps what this cluster wants, but cluster b wants ports [tcp:80], not [tcp:443] and tags [tag:b], not [tag:k8s]; make all clusters want the same",
 		},
 		"Other": {
-			reason: "The message of another cluster names the owner.", record: recordOf(t, "b", now, differs), current: &theirs,
+			reason: "The message of another cluster names the owner.", record: recordOf(t, "b", testTime, differs), current: &theirs,
 			want: "The service keeps what cluster b wants: ports [tcp:80], not [tcp:443] and tags [tag:b], not [tag:k8s]; make both clusters want the same",
 		},
-		"Dead": {reason: "Dead clusters cause no conflict.", record: recordOf(t, "b", now.Add(-time.Hour), differs, nodes("n1")), current: s},
+		"Dead": {reason: "Dead clusters cause no conflict.", record: recordOf(t, "b", testTime.Add(-time.Hour), differs, nodes("n1")), current: s},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -234,14 +234,14 @@ func SetRetain(annotations map[string]string, retain bool) {
 // SetAnnotations sets annotations, and removes those that it set before and that are no longer
 // wanted.
 func SetAnnotations(annotations, want map[string]string) error {
-	var before []string
+	var previous []string
 	if raw := annotations[meta.AnnotationManagedAnnotations]; raw != "" {
 		// An invalid list only prevents that old annotations are removed.
-		if json.Unmarshal([]byte(raw), &before) != nil {
-			before = nil
+		if json.Unmarshal([]byte(raw), &previous) != nil {
+			previous = nil
 		}
 	}
-	for _, k := range before {
+	for _, k := range previous {
 		if _, ok := want[k]; !ok && !reserved(k) {
 			delete(annotations, k)
 		}
@@ -307,8 +307,8 @@ func addCopy(s *tailscale.Service, owner string, alive []Member) error {
 // Same reports whether two services are equal. It ignores the order of ports and tags, and the time
 // of the last write.
 func Same(a, b tailscale.Service) bool {
-	timeless := func(in map[string]string) map[string]string {
-		out := maps.Clone(in)
+	timeless := func(annotations map[string]string) map[string]string {
+		out := maps.Clone(annotations)
 		delete(out, meta.AnnotationLastUpdated)
 		return out
 	}
@@ -318,8 +318,8 @@ func Same(a, b tailscale.Service) bool {
 
 func sameSet(a, b []string) bool { return slices.Equal(set(a), set(b)) }
 
-func set(in []string) []string {
-	out := slices.Clone(in)
+func set(values []string) []string {
+	out := slices.Clone(values)
 	slices.Sort(out)
 	return slices.Compact(out)
 }

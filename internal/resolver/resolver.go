@@ -80,13 +80,13 @@ type host struct {
 	owners []string
 	wait   context.CancelFunc
 
-	// addrs are the host's addresses, sorted. known reports whether a lookup has succeeded, or has
+	// addrs are the host's addresses, sorted. resolved reports whether a lookup has succeeded, or has
 	// returned that the host does not exist.
-	addrs []netip.Addr
-	known bool
+	addrs    []netip.Addr
+	resolved bool
 
-	// gone reports that the last lookup returned no address.
-	gone bool
+	// empty reports that the last lookup returned no address.
+	empty bool
 
 	// failing reports that the last lookup failed. The first failure in a row is logged.
 	failing bool
@@ -169,7 +169,7 @@ func (r *Resolver) Addresses() map[string][]netip.Addr {
 	defer r.mu.Unlock()
 	out := make(map[string][]netip.Addr, len(r.hosts))
 	for name, h := range r.hosts {
-		if h.known {
+		if h.resolved {
 			out[name] = h.addrs
 		}
 	}
@@ -181,7 +181,7 @@ func (r *Resolver) Get(host string) ([]netip.Addr, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h, ok := r.hosts[host]
-	if !ok || !h.known {
+	if !ok || !h.resolved {
 		return nil, false
 	}
 	return h.addrs, true
@@ -262,13 +262,13 @@ var errNone = errors.New("the host has no addresses")
 func (r *Resolver) update(h *host, addrs []netip.Addr, err error) (changed, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	gone := err == nil && len(addrs) == 0
-	first := gone && !h.gone && len(h.addrs) > 0
-	h.gone = gone
+	empty := err == nil && len(addrs) == 0
+	first := empty && !h.empty && len(h.addrs) > 0
+	h.empty = empty
 	switch {
 	case first:
 		return false, false
-	case gone:
+	case empty:
 		r.fails(h, errNone)
 	case err != nil:
 		r.fails(h, err)
@@ -277,9 +277,9 @@ func (r *Resolver) update(h *host, addrs []netip.Addr, err error) (changed, foun
 		h.failing = false
 		r.opts.Log.Info("Found the addresses of a host again", "host", h.name)
 	}
-	changed = !h.known || !slices.Equal(h.addrs, addrs)
-	h.addrs, h.known = addrs, true
-	return changed, !gone
+	changed = !h.resolved || !slices.Equal(h.addrs, addrs)
+	h.addrs, h.resolved = addrs, true
+	return changed, !empty
 }
 
 // fails logs the first failure in a row.

@@ -27,7 +27,7 @@ func TestResolver(t *testing.T) {
 		addrs []netip.Addr
 		err   error
 	}
-	boom, gone := result{err: errors.New("boom")}, result{err: &net.DNSError{IsNotFound: true}}
+	boom, missing := result{err: errors.New("boom")}, result{err: &net.DNSError{IsNotFound: true}}
 	both := map[string][]netip.Addr{"web": {addr1, addr2}}
 	steps := []struct {
 		reason  string
@@ -44,8 +44,8 @@ func TestResolver(t *testing.T) {
 		},
 		{reason: "The same addresses in another order are no change.", pause: interval, answer: result{addrs: []netip.Addr{addr2, addr1}}, want: both, changes: 2},
 		{reason: "A lookup that fails changes nothing.", pause: interval, answer: boom, want: both, changes: 2},
-		{reason: "One lookup that does not find the host changes nothing.", pause: retry, answer: gone, want: both, changes: 2},
-		{reason: "A host that two lookups in a row do not find has no addresses.", pause: retry, answer: gone, want: map[string][]netip.Addr{"web": nil}, changes: 3},
+		{reason: "One lookup that does not find the host changes nothing.", pause: retry, answer: missing, want: both, changes: 2},
+		{reason: "A host that two lookups in a row do not find has no addresses.", pause: retry, answer: missing, want: map[string][]netip.Addr{"web": nil}, changes: 3},
 		{
 			reason: "A host without addresses is looked up often.", pause: retry,
 			answer: result{addrs: []netip.Addr{addr2}},
@@ -81,9 +81,9 @@ func TestResolver(t *testing.T) {
 			if diff := cmp.Diff(s.want, r.Addresses(), equal); diff != "" {
 				t.Errorf("\n%s\nAddresses(): -want, +got:\n%s", s.reason, diff)
 			}
-			got, known := r.Get("web")
-			if want, ok := s.want["web"]; known != ok || !cmp.Equal(want, got, equal) {
-				t.Errorf("\n%s\nGet(...): want %v, %t, got %v, %t", s.reason, want, ok, got, known)
+			got, resolved := r.Get("web")
+			if want, ok := s.want["web"]; resolved != ok || !cmp.Equal(want, got, equal) {
+				t.Errorf("\n%s\nGet(...): want %v, %t, got %v, %t", s.reason, want, ok, got, resolved)
 			}
 			if changes != s.changes {
 				t.Errorf("\n%s\nchanged was called %d times, want %d", s.reason, changes, s.changes)

@@ -14,31 +14,31 @@ import (
 func TestOf(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		in     *metav1.LabelSelector
+		input  *metav1.LabelSelector
 		want   bool
 		err    string
 	}{
 		"Nil":   {reason: "No selector selects nothing."},
-		"Empty": {reason: "An empty selector selects all.", in: &metav1.LabelSelector{}, want: true},
-		"Match": {reason: "Labels and expressions must match.", want: true, in: &metav1.LabelSelector{
+		"Empty": {reason: "An empty selector selects all.", input: &metav1.LabelSelector{}, want: true},
+		"Match": {reason: "Labels and expressions must match.", want: true, input: &metav1.LabelSelector{
 			MatchLabels:      map[string]string{"app": "web"},
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}},
 		}},
-		"Expression": {reason: "One expression that does not match is enough.", in: &metav1.LabelSelector{
+		"Expression": {reason: "One expression that does not match is enough.", input: &metav1.LabelSelector{
 			MatchLabels:      map[string]string{"app": "web"},
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpDoesNotExist}},
 		}},
-		"Operator": {reason: "The error names the operator.", err: `"Near" is not a valid label selector operator`, in: &metav1.LabelSelector{
+		"Operator": {reason: "The error names the operator.", err: `"Near" is not a valid label selector operator`, input: &metav1.LabelSelector{
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Near"}},
 		}},
-		"Mistakes": {reason: "The error is always the first of several ones.", err: "not a 1", in: &metav1.LabelSelector{
+		"Mistakes": {reason: "The error is always the first of several ones.", err: "not a 1", input: &metav1.LabelSelector{
 			MatchLabels: map[string]string{"a": "not a 1", "b": "not a 2", "c": "not a 3", "d": "not a 4"},
 		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for range 20 {
-				s, err := Of(tc.in)
+				s, err := Of(tc.input)
 				if tc.err != "" {
 					if err == nil || !strings.Contains(err.Error(), tc.err) {
 						t.Fatalf("%s: want the error %q, got %v", tc.reason, tc.err, err)

@@ -50,7 +50,7 @@ type acmeFront struct {
 	sim    *Server
 	server *url.URL
 	client *http.Client
-	now    func() time.Time
+	clock  func() time.Time
 
 	// The simulator's lock guards all below. paths are empty until they are known.
 	paths acmePaths
@@ -71,7 +71,7 @@ func (s *Server) StartACME(o ACMEOptions) (net.Addr, error) {
 		return nil, errors.Wrap(err, "cannot listen for ACME")
 	}
 	f := &acmeFront{
-		sim: s, server: u, now: time.Now, book: newACMEBook(), orders: map[string]acmeOrder{},
+		sim: s, server: u, clock: time.Now, book: newACMEBook(), orders: map[string]acmeOrder{},
 		client: &http.Client{Timeout: acmeTimeout, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, //nolint:gosec // A simulator, in front of a test server.
 		}},
@@ -152,9 +152,9 @@ type acmePaths struct{ newAccount, newOrder string }
 // readDirectory reads the ACME server's directory, unless it is known.
 func (f *acmeFront) readDirectory(r *http.Request) error {
 	f.sim.mu.Lock()
-	known := f.paths != acmePaths{}
+	cached := f.paths != acmePaths{}
 	f.sim.mu.Unlock()
-	if known {
+	if cached {
 		return nil
 	}
 	get := r.Clone(r.Context())
@@ -215,19 +215,19 @@ func parseACME(body []byte) acmeRequest {
 func (f *acmeFront) check(r *http.Request, req acmeRequest) (func([]byte), *acmeRefusal) {
 	f.sim.mu.Lock()
 	defer f.sim.mu.Unlock()
-	l, now := f.sim.switches.ACME, f.now()
+	l, at := f.sim.switches.ACME, f.clock()
 	switch o, finalizes := f.orders[r.URL.Path]; {
 	case r.Method != http.MethodPost:
 		return nil, nil
 	case finalizes:
 		return func([]byte) {
-			f.book.issued(f.now(), o, l)
+			f.book.issued(f.clock(), o, l)
 			delete(f.orders, r.URL.Path)
 		}, nil
 	case r.URL.Path == f.paths.newAccount:
-		return f.newAccount(r, now, req, l)
+		return f.newAccount(r, at, req, l)
 	case r.URL.Path == f.paths.newOrder:
-		return f.newOrder(now, req, l)
+		return f.newOrder(at, req, l)
 	}
 	return func(b []byte) {
 		if id := certificateID(b); id != "" {
@@ -236,7 +236,7 @@ func (f *acmeFront) check(r *http.Request, req acmeRequest) (func([]byte), *acme
 	}, nil
 }
 
-func (f *acmeFront) newAccount(r *http.Request, now time.Time, req acmeRequest, l ACMELimits) (func([]byte), *acmeRefusal) {
+func (f *acmeFront) newAccount(r *http.Request, at time.Time, req acmeRequest, l ACMELimits) (func([]byte), *acmeRefusal) {
 	var p struct {
 		OnlyReturnExisting bool `json:"onlyReturnExisting"`
 	}
@@ -244,17 +244,17 @@ func (f *acmeFront) newAccount(r *http.Request, now time.Time, req acmeRequest, 
 		return nil, nil
 	}
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	if refusal := f.book.account(now, address, l); refusal != nil {
+	if refusal := f.book.account(at, address, l); refusal != nil {
 		return nil, refusal
 	}
 	return func([]byte) {
 		f.book.accounts[req.thumbprint] = true
-		spend(f.book.addresses, address, f.now(), l.Accounts)
+		spend(f.book.addresses, address, f.clock(), l.Accounts)
 		f.sim.log.Info("ACME account registered", "address", address)
 	}, nil
 }
 
-func (f *acmeFront) newOrder(now time.Time, req acmeRequest, l ACMELimits) (func([]byte), *acmeRefusal) {
+func (f *acmeFront) newOrder(at time.Time, req acmeRequest, l ACMELimits) (func([]byte), *acmeRefusal) {
 	var p struct {
 		Identifiers []struct{ Value string }
 		Replaces    string
@@ -267,7 +267,7 @@ func (f *acmeFront) newOrder(now time.Time, req acmeRequest, l ACMELimits) (func
 		o.names = append(o.names, strings.ToLower(id.Value))
 	}
 	slices.Sort(o.names)
-	if refusal := f.book.order(now, o, l); refusal != nil {
+	if refusal := f.book.order(at, o, l); refusal != nil {
 		return nil, refusal
 	}
 	return func(b []byte) {

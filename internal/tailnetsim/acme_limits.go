@@ -61,17 +61,17 @@ func (l ACMELimits) validate() error {
 type bucket struct{ full time.Time }
 
 // wait returns how long the next request must wait, or 0.
-func (b *bucket) wait(now time.Time, l RateLimit) time.Duration {
+func (b *bucket) wait(at time.Time, l RateLimit) time.Duration {
 	if b == nil {
 		return 0
 	}
-	return max(0, b.full.Add(l.interval()-l.Window.Duration).Sub(now))
+	return max(0, b.full.Add(l.interval()-l.Window.Duration).Sub(at))
 }
 
 // spend counts a request.
-func (b *bucket) spend(now time.Time, l RateLimit) {
-	if b.full.Before(now) {
-		b.full = now
+func (b *bucket) spend(at time.Time, l RateLimit) {
+	if b.full.Before(at) {
+		b.full = at
 	}
 	b.full = b.full.Add(l.interval())
 }
@@ -88,11 +88,11 @@ type acmeRefusal struct {
 
 // limited returns the refusal by a limit, in the words of Let's Encrypt (letsencrypt/boulder,
 // ratelimits/transaction.go and limiter.go).
-func limited(what, page string, now time.Time, wait time.Duration, l RateLimit) *acmeRefusal {
+func limited(subject, page string, at time.Time, wait time.Duration, l RateLimit) *acmeRefusal {
 	return &acmeRefusal{
 		status: http.StatusTooManyRequests, kind: "rateLimited", retryAfter: wait,
 		detail: fmt.Sprintf("too many %s in the last %s, retry after %s: see https://letsencrypt.org/docs/rate-limits/#%s",
-			what, l.Window.Duration, now.Add(wait).UTC().Format("2006-01-02 15:04:05 MST"), page),
+			subject, l.Window.Duration, at.Add(wait).UTC().Format("2006-01-02 15:04:05 MST"), page),
 	}
 }
 
@@ -137,21 +137,21 @@ func (o acmeOrder) domain() string {
 }
 
 // account returns the refusal of a new account, or nil.
-func (b *acmeBook) account(now time.Time, address string, l ACMELimits) *acmeRefusal {
-	wait := b.addresses[address].wait(now, l.Accounts)
+func (b *acmeBook) account(at time.Time, address string, l ACMELimits) *acmeRefusal {
+	wait := b.addresses[address].wait(at, l.Accounts)
 	if wait == 0 {
 		return nil
 	}
-	return limited(fmt.Sprintf("new registrations (%d) from this IP address", l.Accounts.Count), "new-registrations-per-ip-address", now, wait, l.Accounts)
+	return limited(fmt.Sprintf("new registrations (%d) from this IP address", l.Accounts.Count), "new-registrations-per-ip-address", at, wait, l.Accounts)
 }
 
 // order returns the refusal of an order, or nil. An order that replaces a certificate of the same
 // account is exempt from all limits; one that names the certificate of another account is refused
 // (letsencrypt/boulder, wfe2/wfe.go, validateReplacementOrder; tailscale/tailscale#18251).
-func (b *acmeBook) order(now time.Time, o acmeOrder, l ACMELimits) *acmeRefusal {
+func (b *acmeBook) order(at time.Time, o acmeOrder, l ACMELimits) *acmeRefusal {
 	if o.replaces != "" {
-		switch account, known := b.issuedTo[o.replaces]; {
-		case !known:
+		switch account, found := b.issuedTo[o.replaces]; {
+		case !found:
 			return &acmeRefusal{status: http.StatusNotFound, kind: "malformed", detail: "Could not validate ARI 'replaces' field :: could not find an existing certificate with the given identifier"}
 		case account != o.account:
 			return &acmeRefusal{status: http.StatusForbidden, kind: "unauthorized", detail: "Could not validate ARI 'replaces' field :: requester account did not request the certificate being replaced by this order"}
@@ -161,31 +161,31 @@ func (b *acmeBook) order(now time.Time, o acmeOrder, l ACMELimits) *acmeRefusal 
 	issued := b.names[o.set()]
 	if issued != nil {
 		// A renewal without ARI counts only toward the limit of its name.
-		if wait := issued.wait(now, l.PerName); wait > 0 {
-			return limited(fmt.Sprintf("certificates (%d) already issued for this exact set of identifiers", l.PerName.Count), "new-certificates-per-exact-set-of-identifiers", now, wait, l.PerName)
+		if wait := issued.wait(at, l.PerName); wait > 0 {
+			return limited(fmt.Sprintf("certificates (%d) already issued for this exact set of identifiers", l.PerName.Count), "new-certificates-per-exact-set-of-identifiers", at, wait, l.PerName)
 		}
 		return nil
 	}
-	if wait := b.domains[o.domain()].wait(now, l.Certificates); wait > 0 {
-		return limited(fmt.Sprintf("certificates (%d) already issued for %q", l.Certificates.Count, o.domain()), "new-certificates-per-registered-domain", now, wait, l.Certificates)
+	if wait := b.domains[o.domain()].wait(at, l.Certificates); wait > 0 {
+		return limited(fmt.Sprintf("certificates (%d) already issued for %q", l.Certificates.Count, o.domain()), "new-certificates-per-registered-domain", at, wait, l.Certificates)
 	}
 	return nil
 }
 
 // issued counts an order whose certificate was issued.
-func (b *acmeBook) issued(now time.Time, o acmeOrder, l ACMELimits) {
+func (b *acmeBook) issued(at time.Time, o acmeOrder, l ACMELimits) {
 	if o.replaces != "" {
 		return
 	}
 	if b.names[o.set()] == nil {
-		spend(b.domains, o.domain(), now, l.Certificates)
+		spend(b.domains, o.domain(), at, l.Certificates)
 	}
-	spend(b.names, o.set(), now, l.PerName)
+	spend(b.names, o.set(), at, l.PerName)
 }
 
-func spend(of map[string]*bucket, name string, now time.Time, l RateLimit) {
-	if of[name] == nil {
-		of[name] = &bucket{}
+func spend(buckets map[string]*bucket, name string, at time.Time, l RateLimit) {
+	if buckets[name] == nil {
+		buckets[name] = &bucket{}
 	}
-	of[name].spend(now, l)
+	buckets[name].spend(at, l)
 }

@@ -185,9 +185,9 @@ func writeError(w http.ResponseWriter, status int, msg string) {
 func (s *Server) now() time.Time { return time.Now() }
 
 // nonNil makes an empty list of no list, as the API has it.
-func nonNil(in []string) []string {
-	if in == nil {
+func nonNil(values []string) []string {
+	if values == nil {
 		return []string{}
 	}
-	return slices.Clone(in)
+	return slices.Clone(values)
 }

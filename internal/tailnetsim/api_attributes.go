@@ -58,8 +58,8 @@ func (c *call) writeAttributes(d *device) {
 	if hi := d.Hostinfo; hi != nil {
 		attrs["node:os"], attrs["node:tsVersion"] = hi.OS, hi.IPNVersion
 	}
-	now := c.s.now()
-	maps.DeleteFunc(d.Attributes, func(_ string, a attribute) bool { return !a.Expiry.IsZero() && a.Expiry.Before(now) })
+	at := c.s.now()
+	maps.DeleteFunc(d.Attributes, func(_ string, a attribute) bool { return !a.Expiry.IsZero() && a.Expiry.Before(at) })
 	for k, a := range d.Attributes {
 		attrs[k] = a.Value
 		if !a.Expiry.IsZero() {
@@ -113,11 +113,11 @@ func (c *call) attribute(key string, r attributeRequest) (attribute, bool) {
 // if it has one.
 func (c *call) fits(key string, a attribute) bool {
 	for _, d := range c.s.st.Devices {
-		for k, have := range d.Attributes {
+		for k, existing := range d.Attributes {
 			if !strings.EqualFold(k, key) {
 				continue
 			}
-			if k != key || reflect.TypeOf(have.Value) != reflect.TypeOf(a.Value) {
+			if k != key || reflect.TypeOf(existing.Value) != reflect.TypeOf(a.Value) {
 				c.fail(http.StatusBadRequest, "attribute "+strconv.Quote(k)+" exists with another type or spelling")
 				return false
 			}

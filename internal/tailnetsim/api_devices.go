@@ -98,16 +98,16 @@ func (c *call) listDevices() {
 
 func matches(v map[string]any, q map[string][]string) bool {
 	for k, want := range q {
-		var have []string
+		var values []string
 		switch f := v[k].(type) {
 		case string:
-			have = []string{f}
+			values = []string{f}
 		case bool:
-			have = []string{strconv.FormatBool(f)}
+			values = []string{strconv.FormatBool(f)}
 		case []string:
-			have = f
+			values = f
 		}
-		if !slices.ContainsFunc(have, func(h string) bool { return slices.Contains(want, h) }) {
+		if !slices.ContainsFunc(values, func(h string) bool { return slices.Contains(want, h) }) {
 			return false
 		}
 	}
@@ -168,9 +168,9 @@ func (c *call) expireDevice() {
 	if d == nil {
 		return
 	}
-	if now := c.s.now().UTC(); !d.expired(now) {
+	if at := c.s.now().UTC(); !d.expired(at) {
 		d.KeyExpiryDisabled = false
-		d.Expires = now.Add(-time.Second)
+		d.Expires = at.Add(-time.Second)
 		c.s.deviceChangedLocked(d)
 	}
 	c.ok()

@@ -151,7 +151,7 @@ func (c *call) setSplitDNS() { c.splitDNS(map[string][]dnsResolver{}) }
 // patchSplitDNS changes the domains that are named; null or an empty list removes one.
 func (c *call) patchSplitDNS() { c.splitDNS(maps.Clone(c.s.st.DNS.SplitDNS)) }
 
-func (c *call) splitDNS(into map[string][]dnsResolver) {
+func (c *call) splitDNS(domains map[string][]dnsResolver) {
 	req := map[string][]string{}
 	if !c.decode(&req) {
 		return
@@ -164,12 +164,12 @@ func (c *call) splitDNS(into map[string][]dnsResolver) {
 	for d, ns := range req {
 		switch removal := c.s.switches.SplitDNSRemoval; {
 		case len(ns) > 0:
-			into[d] = c.resolvers(into[d], ns)
+			domains[d] = c.resolvers(domains[d], ns)
 		case removal == "" || (ns == nil) == (removal == RemovalNull):
-			delete(into, d)
+			delete(domains, d)
 		}
 	}
-	c.s.st.DNS.SplitDNS = into
+	c.s.st.DNS.SplitDNS = domains
 	c.s.changedLocked()
 	c.getSplitDNS()
 }
@@ -221,8 +221,8 @@ func (c *call) setDNSConfiguration() {
 }
 
 // areAddresses reports whether all are IP addresses, and answers if not.
-func (c *call) areAddresses(in []string) bool {
-	for _, a := range in {
+func (c *call) areAddresses(addresses []string) bool {
+	for _, a := range addresses {
 		if _, err := netip.ParseAddr(a); err != nil {
 			c.fail(http.StatusBadRequest, "invalid nameserver address "+a)
 			return false

@@ -45,16 +45,16 @@ type authKey struct {
 const keptRevoked = 30 * 24 * time.Hour
 
 // invalid reports whether the key no longer logs nodes in.
-func (k *authKey) invalid(now time.Time) bool {
-	return !k.Revoked.IsZero() || now.After(k.Expires) || (k.Used && !k.Capabilities.Devices.Create.Reusable)
+func (k *authKey) invalid(at time.Time) bool {
+	return !k.Revoked.IsZero() || at.After(k.Expires) || (k.Used && !k.Capabilities.Devices.Create.Reusable)
 }
 
 // view is the key as the API shows it, without its secret.
-func (k *authKey) view(now time.Time) map[string]any {
+func (k *authKey) view(at time.Time) map[string]any {
 	v := map[string]any{
 		"id": k.ID, "keyType": "auth", "description": k.Description,
 		"created": k.Created, "expires": k.Expires, "expirySeconds": int64(k.Expires.Sub(k.Created).Seconds()),
-		"invalid": k.invalid(now), "capabilities": k.Capabilities, "tags": nonNil(k.Capabilities.Devices.Create.Tags),
+		"invalid": k.invalid(at), "capabilities": k.Capabilities, "tags": nonNil(k.Capabilities.Devices.Create.Tags),
 		"userId": "", // OAuth clients make keys for the tailnet, not for a user.
 	}
 	if !k.Revoked.IsZero() {
@@ -119,31 +119,31 @@ func (c *call) createKey() {
 	if life == 0 {
 		life = maxKeyExpiry
 	}
-	now := c.s.now().UTC().Truncate(time.Second)
+	at := c.s.now().UTC().Truncate(time.Second)
 	id := "k" + randomHex(6) + "CNTRL"
 	secret := "tskey-auth-" + id + "-" + randomHex(16)
 	slices.Sort(tags)
-	k := &authKey{ID: id, SecretHash: hashSecret(secret), Description: req.Description, Created: now, Expires: now.Add(life), Capabilities: req.Capabilities}
+	k := &authKey{ID: id, SecretHash: hashSecret(secret), Description: req.Description, Created: at, Expires: at.Add(life), Capabilities: req.Capabilities}
 	c.s.st.Keys[id] = k
 	c.s.dirty()
-	v := k.view(now)
+	v := k.view(at)
 	v["key"] = secret
 	c.json(v)
 }
 
 // authKeys gives valid keys only, as the API says.
 func (c *call) authKeys() []any {
-	now := c.s.now()
+	at := c.s.now()
 	ks := make([]*authKey, 0, len(c.s.st.Keys))
 	for _, k := range c.s.st.Keys {
-		if !k.invalid(now) {
+		if !k.invalid(at) {
 			ks = append(ks, k)
 		}
 	}
 	slices.SortFunc(ks, func(a, b *authKey) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	out := make([]any, 0, len(ks))
 	for _, k := range ks {
-		out = append(out, k.view(now))
+		out = append(out, k.view(at))
 	}
 	return out
 }
@@ -172,10 +172,10 @@ func (c *call) deleteKey() {
 		c.fail(c.s.switches.RevokedKeyStatus, "key not found")
 		return
 	}
-	now := c.s.now().UTC()
-	k.Revoked = now.Truncate(time.Second)
+	at := c.s.now().UTC()
+	k.Revoked = at.Truncate(time.Second)
 	maps.DeleteFunc(c.s.st.Keys, func(_ string, k *authKey) bool {
-		return k.invalid(now) && now.Sub(k.Expires) > keptRevoked
+		return k.invalid(at) && at.Sub(k.Expires) > keptRevoked
 	})
 	c.s.dirty()
 	c.ok()

@@ -170,9 +170,9 @@ func (c *call) createExternalID() {
 		return
 	}
 	id := ""
-	for _, have := range slices.Sorted(maps.Keys(c.s.st.ExternalIDs)) {
-		if req.Reusable && c.s.st.ExternalIDs[have].Reusable && !c.s.st.linked(have) {
-			id = have
+	for _, existing := range slices.Sorted(maps.Keys(c.s.st.ExternalIDs)) {
+		if req.Reusable && c.s.st.ExternalIDs[existing].Reusable && !c.s.st.linked(existing) {
+			id = existing
 		}
 	}
 	if id == "" {

@@ -69,10 +69,10 @@ func (st *state) oauthClient(id, secret string) *OAuthClient {
 
 // trustCredentials returns the trust credentials that the actor may see, of one type or, if it
 // is empty, of both.
-func (c *call) trustCredentials(only string) []any {
+func (c *call) trustCredentials(keyType string) []any {
 	out := []any{}
 	for _, t := range sortedBy(c.s.st.Credentials, func(a, b *trustCredential) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }) {
-		if (only == "" || only == t.Type) && c.actor.allows(trustScopes[t.Type], true) {
+		if (keyType == "" || keyType == t.Type) && c.actor.allows(trustScopes[t.Type], true) {
 			out = append(out, t.view())
 		}
 	}
@@ -148,8 +148,8 @@ func (c *call) allowsTrust(keyType string, read bool) bool {
 	return false
 }
 
-func (t *trustCredential) set(r trustRequest, now time.Time) {
-	t.Updated = now
+func (t *trustCredential) set(r trustRequest, at time.Time) {
+	t.Updated = at
 	t.Description, t.Scopes, t.Tags = r.Description, r.Scopes, r.Tags
 	t.Issuer, t.Subject, t.CustomClaimRules = r.Issuer, r.Subject, r.CustomClaimRules
 	if r.Audience != "" {
@@ -162,12 +162,12 @@ func (c *call) createTrust(keyType string) {
 	if !ok {
 		return
 	}
-	now := c.s.now().UTC().Truncate(time.Second)
-	t := &trustCredential{ID: "k" + randomHex(6) + "CNTRL", Type: keyType, Created: now}
+	at := c.s.now().UTC().Truncate(time.Second)
+	t := &trustCredential{ID: "k" + randomHex(6) + "CNTRL", Type: keyType, Created: at}
 	if keyType == typeFederated {
 		t.Audience = "api.tailscale.com/" + t.ID
 	}
-	t.set(r, now)
+	t.set(r, at)
 	v := t.view()
 	if keyType == typeOAuthClient {
 		secret := "tskey-client-" + t.ID + "-" + randomHex(16)

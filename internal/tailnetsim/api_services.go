@@ -254,12 +254,12 @@ func (c *call) setApproval() {
 		c.fail(http.StatusBadRequest, "approved must be set")
 		return
 	}
-	before, _ := c.s.approvalLocked(v, d)
+	previous, _ := c.s.approvalLocked(v, d)
 	if c.s.st.Approvals[v.Name] == nil {
 		c.s.st.Approvals[v.Name] = map[int64]bool{}
 	}
 	c.s.st.Approvals[v.Name][d.ID] = *req.Approved
-	if *req.Approved && before == notApproved && c.s.switches.ApprovalNeedsAdvertise && offering(v, d) {
+	if *req.Approved && previous == notApproved && c.s.switches.ApprovalNeedsAdvertise && offering(v, d) {
 		d.unheard[v.Name] = true
 	}
 	c.s.hostsChangedLocked()

@@ -44,9 +44,9 @@ func (st *state) routeSelection() RouteSelection {
 // (client v2.12.0, tailnet_settings.go). That false leaves the other selections is an assumption.
 func (st *state) setRouting(name string, v any) {
 	st.Settings[name] = v
-	on, _ := v.(bool)
+	enabled, _ := v.(bool)
 	switch regional := st.routeSelection() == RegionalRouting; {
-	case name == settingRegionalRouting && on:
+	case name == settingRegionalRouting && enabled:
 		st.Settings[settingRouteSelection] = string(RegionalRouting)
 	case name == settingRegionalRouting && regional:
 		st.Settings[settingRouteSelection] = string(ActivePassiveFailover)

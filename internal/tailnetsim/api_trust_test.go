@@ -21,9 +21,9 @@ func TestOAuthClients(t *testing.T) {
 		o.Clients = append(o.Clients, tailnetsim.OAuthClient{ID: "keys", Secret: "tskey-client-keys", Scopes: []string{"auth_keys"}, Tags: []string{"tag:k8s-operator"}})
 	})
 	c := r.Client(t).Keys()
-	made := must[*tailscale.Key](t)(c.CreateOAuthClient(t.Context(), tailscale.CreateOAuthClientRequest{Scopes: []string{"auth_keys"}, Tags: []string{"tag:k8s"}, Description: "one-1"}))
-	if !strings.HasPrefix(made.Key, "tskey-client-"+made.ID) || made.KeyType != "client" {
-		t.Errorf("a new client: id %s, type %s", made.ID, made.KeyType)
+	created := must[*tailscale.Key](t)(c.CreateOAuthClient(t.Context(), tailscale.CreateOAuthClientRequest{Scopes: []string{"auth_keys"}, Tags: []string{"tag:k8s"}, Description: "one-1"}))
+	if !strings.HasPrefix(created.Key, "tskey-client-"+created.ID) || created.KeyType != "client" {
+		t.Errorf("a new client: id %s, type %s", created.ID, created.KeyType)
 	}
 	identity := must[*tailscale.Key](t)(c.CreateFederatedIdentity(t.Context(), tailscale.CreateFederatedIdentityRequest{
 		Scopes: []string{"dns:read"}, Issuer: "https://issuer.example", Subject: "system:*", CustomClaimRules: map[string]string{"a": "b"},
@@ -45,24 +45,24 @@ func TestOAuthClients(t *testing.T) {
 	if got := list(c, true); len(got) != 2 {
 		t.Errorf("all keys: %v", got)
 	}
-	if diff := cmp.Diff([]string{made.ID}, list(c, false)); diff != "" {
+	if diff := cmp.Diff([]string{created.ID}, list(c, false)); diff != "" {
 		t.Errorf("own kind of keys: -want, +got:\n%s", diff)
 	}
 
 	// A created client can request tokens, and reads what its scopes permit.
 	u := must[*url.URL](t)(url.Parse(r.URL))
-	of := func(k *tailscale.Key) *tailscale.KeysResource {
+	keysOf := func(k *tailscale.Key) *tailscale.KeysResource {
 		return (&tailscale.Client{BaseURL: u, Auth: &tailscale.OAuth{ClientID: k.ID, ClientSecret: k.Key}}).Keys()
 	}
-	if diff := cmp.Diff([]string{}, list(of(made), true)); diff != "" {
+	if diff := cmp.Diff([]string{}, list(keysOf(created), true)); diff != "" {
 		t.Errorf("all keys that a narrow client sees: -want, +got:\n%s", diff)
 	}
-	if code, msg := status(t, of(made).Delete(t.Context(), identity.ID)); code != http.StatusForbidden {
+	if code, msg := status(t, keysOf(created).Delete(t.Context(), identity.ID)); code != http.StatusForbidden {
 		t.Errorf("deleting an identity without its scope: %d %s", code, msg)
 	}
 
-	must[*tailscale.Key](t)(c.SetOAuthClient(t.Context(), made.ID, tailscale.SetOAuthClientRequest{Scopes: []string{"dns"}, Description: "two"}))
-	got := must[*tailscale.Key](t)(c.Get(t.Context(), made.ID))
+	must[*tailscale.Key](t)(c.SetOAuthClient(t.Context(), created.ID, tailscale.SetOAuthClientRequest{Scopes: []string{"dns"}, Description: "two"}))
+	got := must[*tailscale.Key](t)(c.Get(t.Context(), created.ID))
 	if diff := cmp.Diff([]any{"two", []string{"dns"}, 0}, []any{got.Description, got.Scopes, len(got.Tags)}); diff != "" {
 		t.Errorf("set: -want, +got:\n%s", diff)
 	}
@@ -121,7 +121,7 @@ func TestOAuthClients(t *testing.T) {
 			}
 		})
 	}
-	mustDo(t, c.Delete(t.Context(), made.ID))
+	mustDo(t, c.Delete(t.Context(), created.ID))
 	mustDo(t, c.Delete(t.Context(), identity.ID))
 	if got := list(c, true); len(got) != 0 {
 		t.Errorf("after deleting: %v", got)
@@ -132,20 +132,20 @@ func TestWebhooks(t *testing.T) {
 	r := simtest.StartAPI(t)
 	c := r.Client(t).Webhooks()
 	events := []tailscale.WebhookSubscriptionType{tailscale.WebhookNodeCreated}
-	made := must[*tailscale.Webhook](t)(c.Create(t.Context(), tailscale.CreateWebhookRequest{EndpointURL: "https://a.example/hook", ProviderType: tailscale.WebhookSlackProviderType, Subscriptions: events}))
-	if made.Secret == nil || *made.Secret == "" || made.EndpointID == "" {
+	created := must[*tailscale.Webhook](t)(c.Create(t.Context(), tailscale.CreateWebhookRequest{EndpointURL: "https://a.example/hook", ProviderType: tailscale.WebhookSlackProviderType, Subscriptions: events}))
+	if created.Secret == nil || *created.Secret == "" || created.EndpointID == "" {
 		t.Fatal("a new webhook has no secret or no id")
 	}
-	got := must[*tailscale.Webhook](t)(c.Get(t.Context(), made.EndpointID))
+	got := must[*tailscale.Webhook](t)(c.Get(t.Context(), created.EndpointID))
 	if got.Secret != nil {
 		t.Error("the API shows a secret again")
 	}
-	rotated := must[*tailscale.Webhook](t)(c.RotateSecret(t.Context(), made.EndpointID))
-	if rotated.Secret == nil || *rotated.Secret == *made.Secret {
+	rotated := must[*tailscale.Webhook](t)(c.RotateSecret(t.Context(), created.EndpointID))
+	if rotated.Secret == nil || *rotated.Secret == *created.Secret {
 		t.Error("rotating gave no new secret")
 	}
-	must[*tailscale.Webhook](t)(c.Update(t.Context(), made.EndpointID, []tailscale.WebhookSubscriptionType{tailscale.WebhookPolicyUpdate}))
-	mustDo(t, c.Test(t.Context(), made.EndpointID))
+	must[*tailscale.Webhook](t)(c.Update(t.Context(), created.EndpointID, []tailscale.WebhookSubscriptionType{tailscale.WebhookPolicyUpdate}))
+	mustDo(t, c.Test(t.Context(), created.EndpointID))
 	list := must[[]tailscale.Webhook](t)(c.List(t.Context()))
 	if len(list) != 1 || list[0].EndpointURL != "https://a.example/hook" || list[0].Secret != nil || list[0].Subscriptions[0] != tailscale.WebhookPolicyUpdate {
 		t.Errorf("list: %d webhooks", len(list))
@@ -161,8 +161,8 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("%s: %d", name, code)
 		}
 	}
-	mustDo(t, c.Delete(t.Context(), made.EndpointID))
-	if code, _ := status(t, c.Delete(t.Context(), made.EndpointID)); code != http.StatusNotFound {
+	mustDo(t, c.Delete(t.Context(), created.EndpointID))
+	if code, _ := status(t, c.Delete(t.Context(), created.EndpointID)); code != http.StatusNotFound {
 		t.Errorf("deleting again: %d", code)
 	}
 }
@@ -214,9 +214,9 @@ func TestPostureIntegrations(t *testing.T) {
 	r := simtest.StartAPI(t)
 	c := r.Client(t).DevicePosture()
 	req := tailscale.CreatePostureIntegrationRequest{Provider: tailscale.PostureIntegrationProviderFalcon, CloudID: "us-1", ClientID: "me", ClientSecret: "secret"}
-	made := must[*tailscale.PostureIntegration](t)(c.CreateIntegration(t.Context(), req))
-	want := &tailscale.PostureIntegration{ID: made.ID, Provider: "falcon", CloudID: "us-1", ClientID: "me"}
-	if diff := cmp.Diff(want, must[*tailscale.PostureIntegration](t)(c.GetIntegration(t.Context(), made.ID))); diff != "" {
+	created := must[*tailscale.PostureIntegration](t)(c.CreateIntegration(t.Context(), req))
+	want := &tailscale.PostureIntegration{ID: created.ID, Provider: "falcon", CloudID: "us-1", ClientID: "me"}
+	if diff := cmp.Diff(want, must[*tailscale.PostureIntegration](t)(c.GetIntegration(t.Context(), created.ID))); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	_, err := c.CreateIntegration(t.Context(), req)
@@ -228,7 +228,7 @@ func TestPostureIntegrations(t *testing.T) {
 		t.Errorf("one without a secret: %d", code)
 	}
 	want.CloudID = "eu-1"
-	got := must[*tailscale.PostureIntegration](t)(c.UpdateIntegration(t.Context(), made.ID, tailscale.UpdatePostureIntegrationRequest{CloudID: "eu-1"}))
+	got := must[*tailscale.PostureIntegration](t)(c.UpdateIntegration(t.Context(), created.ID, tailscale.UpdatePostureIntegrationRequest{CloudID: "eu-1"}))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("updated in part: -want, +got:\n%s", diff)
 	}
@@ -242,7 +242,7 @@ func TestPostureIntegrations(t *testing.T) {
 	if diff := cmp.Diff([]any{"access denied", 3.0}, []any{shown.Integrations[0].Status["error"], shown.Integrations[0].Status["matchedCount"]}); diff != "" {
 		t.Errorf("status: -want, +got:\n%s", diff)
 	}
-	mustDo(t, c.DeleteIntegration(t.Context(), made.ID))
+	mustDo(t, c.DeleteIntegration(t.Context(), created.ID))
 	if list := must[[]tailscale.PostureIntegration](t)(c.ListIntegrations(t.Context())); len(list) != 0 {
 		t.Errorf("list: %v", list)
 	}

@@ -81,25 +81,25 @@ func (c *call) createWebhook() {
 			return
 		}
 	}
-	now := c.s.now().UTC().Truncate(time.Second)
+	at := c.s.now().UTC().Truncate(time.Second)
 	w := &webhook{
 		ID: randomHex(6) + "CNTRL", URL: req.EndpointURL, Provider: req.ProviderType, Creator: c.actor.Client,
-		Created: now, Modified: now, Subscriptions: sortedSet(req.Subscriptions),
+		Created: at, Modified: at, Subscriptions: sortedSet(req.Subscriptions),
 	}
 	c.s.st.Webhooks[w.ID] = w
 	c.showWebhookSecret(w)
 }
 
 // sortedSet returns the form in which the API stores a list without order.
-func sortedSet(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }
+func sortedSet(values []string) []string { return slices.Compact(slices.Sorted(slices.Values(values))) }
 
 // areEvents reports whether all are events and there is one, and answers if not.
-func (c *call) areEvents(in []string) bool {
-	if len(in) == 0 {
+func (c *call) areEvents(events []string) bool {
+	if len(events) == 0 {
 		c.fail(http.StatusBadRequest, "subscriptions must not be empty")
 		return false
 	}
-	for _, e := range in {
+	for _, e := range events {
 		if !slices.Contains(webhookEvents, e) {
 			c.fail(http.StatusBadRequest, "unknown subscription "+e)
 			return false

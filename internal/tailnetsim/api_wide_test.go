@@ -16,7 +16,7 @@ import (
 )
 
 func TestSettingsScopes(t *testing.T) {
-	yes, days := true, 90
+	enabled, days := true, 90
 	cases := map[string]struct {
 		reason string
 		scopes []string
@@ -24,9 +24,9 @@ func TestSettingsScopes(t *testing.T) {
 		patch  tailscale.UpdateTailnetSettingsRequest
 		want   int
 	}{
-		"None":     {reason: "Without any of the scopes nothing may be read.", scopes: []string{"dns"}, read: http.StatusForbidden, want: http.StatusForbidden, patch: tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &yes}},
-		"Its":      {reason: "A setting may be written with its scope.", scopes: []string{"networking_settings"}, patch: tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &yes}},
-		"Another":  {reason: "Another scope is not enough.", scopes: []string{"feature_settings"}, patch: tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &yes}, want: http.StatusForbidden},
+		"None":     {reason: "Without any of the scopes nothing may be read.", scopes: []string{"dns"}, read: http.StatusForbidden, want: http.StatusForbidden, patch: tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &enabled}},
+		"Its":      {reason: "A setting may be written with its scope.", scopes: []string{"networking_settings"}, patch: tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &enabled}},
+		"Another":  {reason: "Another scope is not enough.", scopes: []string{"feature_settings"}, patch: tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &enabled}, want: http.StatusForbidden},
 		"ReadOnly": {reason: "The scope to read does not permit writing.", scopes: []string{"feature_settings:read"}, patch: tailscale.UpdateTailnetSettingsRequest{DevicesKeyDurationDays: &days}, want: http.StatusForbidden},
 		"TooLong":  {reason: "Values are bounded.", scopes: []string{"all"}, patch: tailscale.UpdateTailnetSettingsRequest{DevicesKeyDurationDays: tailscale.PointerTo(181)}, want: http.StatusBadRequest},
 		"Role":     {reason: "Roles are an enumeration.", scopes: []string{"all"}, patch: tailscale.UpdateTailnetSettingsRequest{UsersRoleAllowedToJoinExternalTailnets: tailscale.PointerTo(tailscale.RoleAllowedToJoinExternalTailnets("owner"))}, want: http.StatusBadRequest},
@@ -48,12 +48,12 @@ func TestSettingsScopes(t *testing.T) {
 
 func TestContacts(t *testing.T) {
 	c, ctx := simtest.StartAPI(t).Client(t).Contacts(), t.Context()
-	before := must[*tailscale.Contacts](t)(c.Get(ctx))
+	original := must[*tailscale.Contacts](t)(c.Get(ctx))
 	for _, email := range []string{"a@example.com", "b@example.com", "b@example.com"} {
 		mustDo(t, c.Update(ctx, tailscale.ContactSupport, tailscale.UpdateContactRequest{Email: &email}))
 	}
-	want := *before
-	want.Support = tailscale.Contact{Email: "b@example.com", FallbackEmail: before.Support.Email, NeedsVerification: true}
+	want := *original
+	want.Support = tailscale.Contact{Email: "b@example.com", FallbackEmail: original.Support.Email, NeedsVerification: true}
 	if diff := cmp.Diff(&want, must[*tailscale.Contacts](t)(c.Get(ctx))); diff != "" {
 		t.Errorf("contacts: -want, +got:\n%s", diff)
 	}

@@ -98,7 +98,7 @@ func (s *Server) ask(d *device) {
 		s.mu.Unlock()
 		select {
 		case <-s.ctx.Done():
-		case <-d.gone:
+		case <-d.deleted:
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -132,7 +132,7 @@ func (s *Server) question(d *device) (*tailcfg.C2NVIPServicesResponse, error) {
 	select {
 	case <-ctx.Done():
 		return nil, errors.Wrap(ctx.Err(), "node did not answer")
-	case <-d.gone:
+	case <-d.deleted:
 		return nil, errors.New("node was deleted")
 	case <-ended:
 		return nil, errors.New("node went away")

@@ -134,7 +134,7 @@ func (s *Server) StartDNS(listen string) (net.Addr, error) {
 func (s *Server) serveDNSPackets(pc net.PacketConn) {
 	buf := make([]byte, 1500)
 	for {
-		n, from, err := pc.ReadFrom(buf)
+		n, sender, err := pc.ReadFrom(buf)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -143,7 +143,7 @@ func (s *Server) serveDNSPackets(pc net.PacketConn) {
 		}
 		answer, err := s.answerDNS(buf[:n])
 		if err == nil {
-			_, err = pc.WriteTo(answer, from)
+			_, err = pc.WriteTo(answer, sender)
 		}
 		if err != nil {
 			s.log.Debug("Cannot answer a question of DNS", "error", err)
@@ -195,9 +195,9 @@ func (s *Server) answerDNS(msg []byte) ([]byte, error) {
 	}
 	name := strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))
 	s.mu.Lock()
-	values, known := s.st.TXT[name]
+	values, found := s.st.TXT[name]
 	s.mu.Unlock()
-	if !known {
+	if !found {
 		out.RCode = dnsmessage.RCodeNameError
 	}
 	if q.Type == dnsmessage.TypeTXT {

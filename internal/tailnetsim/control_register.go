@@ -62,7 +62,7 @@ func isLogout(req *tailcfg.RegisterRequest) bool {
 }
 
 func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterRequest) *tailcfg.RegisterResponse {
-	now := s.now()
+	at := s.now()
 	d := s.st.deviceByNodeKey(req.NodeKey)
 	if d != nil && d.Machine != m {
 		return &tailcfg.RegisterResponse{Error: "node key belongs to another machine"}
@@ -75,7 +75,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	}
 	if d != nil {
 		// A logged-out node must have a new node key, which it creates on request.
-		if d.expired(now) {
+		if d.expired(at) {
 			return &tailcfg.RegisterResponse{NodeKeyExpired: true}
 		}
 		d.setKeys(req)
@@ -87,7 +87,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	// A new node key. Without an auth key only rotation of a valid one is left.
 	if req.Auth == nil || req.Auth.AuthKey == "" {
 		old := s.st.deviceByNodeKey(req.OldNodeKey)
-		if old == nil || old.Machine != m || old.expired(now) {
+		if old == nil || old.Machine != m || old.expired(at) {
 			return &tailcfg.RegisterResponse{AuthURL: s.loginURLLocked()}
 		}
 		if sig := s.needsSignatureLocked(req); sig != nil {
@@ -105,7 +105,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 		return &tailcfg.RegisterResponse{Error: "invalid key: API key does not exist"}
 	case k.Used && !k.Capabilities.Devices.Create.Reusable:
 		return &tailcfg.RegisterResponse{Error: "invalid key: API key " + k.ID + " not valid: already used"}
-	case k.invalid(now):
+	case k.invalid(at):
 		return &tailcfg.RegisterResponse{Error: "invalid key: API key " + k.ID + " not valid: expired"}
 	}
 	c := k.Capabilities.Devices.Create
@@ -118,7 +118,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	}
 	k.Used = true
 	if d == nil {
-		d = s.st.addDevice(now)
+		d = s.st.addDevice(at)
 		d.Machine = m
 	}
 	d.setKeys(req)
@@ -129,7 +129,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	d.Authorized = d.Authorized || c.Preauthorized || s.st.Settings["devicesApprovalOn"] != true
 	// Tagged nodes belong to no user: their keys do not expire.
 	d.KeyExpiryDisabled = len(d.Tags) > 0
-	d.Expires = now.UTC().Add(nodeKeyLife).Truncate(time.Second)
+	d.Expires = at.UTC().Add(nodeKeyLife).Truncate(time.Second)
 	s.noteHostinfo(d, req.Hostinfo)
 	s.deviceChangedLocked(d)
 	return s.registered(d)
@@ -164,11 +164,11 @@ func (s *Server) noteHostinfo(d *device, hi *tailcfg.Hostinfo) {
 	if hi == nil {
 		hi = &tailcfg.Hostinfo{}
 	}
-	before := ""
+	previous := ""
 	if d.Hostinfo != nil {
-		before = d.Hostinfo.Hostname
+		previous = d.Hostinfo.Hostname
 	}
-	if d.Label == "" || (!d.LabelPinned && before != hi.Hostname) {
+	if d.Label == "" || (!d.LabelPinned && previous != hi.Hostname) {
 		d.Label = s.st.freeLabel(hi.Hostname, d)
 	}
 	d.Hostinfo = hi
@@ -238,10 +238,10 @@ func (s *Server) removeLocked(d *device) {
 	for _, a := range s.st.Approvals {
 		delete(a, d.ID)
 	}
-	close(d.gone)
-	now := s.now().UTC()
-	maps.DeleteFunc(s.st.Graves, func(_ string, g *grave) bool { return now.Sub(g.At) > graveLife })
-	s.st.Graves[d.NodeKey.String()] = &grave{Device: d, At: now}
+	close(d.deleted)
+	at := s.now().UTC()
+	maps.DeleteFunc(s.st.Graves, func(_ string, g *grave) bool { return at.Sub(g.At) > graveLife })
+	s.st.Graves[d.NodeKey.String()] = &grave{Device: d, At: at}
 	s.log.Info("Removed a device", "node", d.StableID, "name", d.Label, "ephemeral", d.Ephemeral)
 	s.deviceChangedLocked(d)
 }

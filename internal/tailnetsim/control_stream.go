@@ -35,7 +35,7 @@ func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d
 			return s.ctx.Err()
 		case <-ss.done:
 			return errors.Wrap(errStream, "replaced by a newer one")
-		case <-d.gone:
+		case <-d.deleted:
 			return s.farewell(r, w, compress, d)
 		case <-ka.C:
 			if err := writeMap(w, compress, &tailcfg.MapResponse{KeepAlive: true}); err != nil {
@@ -65,8 +65,8 @@ func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d
 			}
 			m, whole := s.netMap(d)
 			for _, res := range m.responses(s, last, whole) {
-				now := s.now().UTC()
-				res.ControlTime = &now
+				controlTime := s.now().UTC()
+				res.ControlTime = &controlTime
 				if err := writeMap(w, compress, res); err != nil {
 					return err
 				}

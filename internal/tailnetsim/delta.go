@@ -57,18 +57,18 @@ func (m *netMap) delta(last *netMap) []*tailcfg.MapResponse {
 		r.PacketFilters, some = map[string][]tailcfg.FilterRule{"base": m.gen.filter}, true
 	}
 	var patches []*tailcfg.PeerChange
-	m.walk(last, func(id tailcfg.NodeID, before, after *tailcfg.Node) {
+	m.walk(last, func(id tailcfg.NodeID, previous, updated *tailcfg.Node) {
 		switch {
-		case after == nil:
+		case updated == nil:
 			r.PeersRemoved = append(r.PeersRemoved, id)
-		case before == nil:
-			r.PeersChanged = append(r.PeersChanged, after)
-		case before.Equal(after):
+		case previous == nil:
+			r.PeersChanged = append(r.PeersChanged, updated)
+		case previous.Equal(updated):
 		default:
-			if p := patch(before, after); p != nil {
+			if p := patch(previous, updated); p != nil {
 				patches = append(patches, p)
 			} else {
-				r.PeersChanged = append(r.PeersChanged, after)
+				r.PeersChanged = append(r.PeersChanged, updated)
 			}
 		}
 	})
@@ -83,63 +83,63 @@ func (m *netMap) delta(last *netMap) []*tailcfg.MapResponse {
 }
 
 // walk calls fn, in the order of their IDs, for each peer that is another one than before.
-func (m *netMap) walk(last *netMap, fn func(id tailcfg.NodeID, before, after *tailcfg.Node)) {
+func (m *netMap) walk(last *netMap, fn func(id tailcfg.NodeID, previous, updated *tailcfg.Node)) {
 	same := m.client.equal(last.client)
 	a, b := last.gen.peers, m.gen.peers
 	for len(a) > 0 || len(b) > 0 {
 		var id int64
-		var before, after *tailcfg.Node
+		var previous, updated *tailcfg.Node
 		switch {
 		case len(b) == 0 || len(a) > 0 && a[0].id < b[0].id:
-			id, before = a[0].id, last.gen.node(a[0], last.client)
+			id, previous = a[0].id, last.gen.node(a[0], last.client)
 			a = a[1:]
 		case len(a) == 0 || b[0].id < a[0].id:
-			id, after = b[0].id, m.gen.node(b[0], m.client)
+			id, updated = b[0].id, m.gen.node(b[0], m.client)
 			b = b[1:]
 		case same && a[0] == b[0] && len(a[0].routes) == 0:
 			a, b = a[1:], b[1:]
 			continue
 		default:
-			id, before, after = b[0].id, last.gen.node(a[0], last.client), m.gen.node(b[0], m.client)
+			id, previous, updated = b[0].id, last.gen.node(a[0], last.client), m.gen.node(b[0], m.client)
 			a, b = a[1:], b[1:]
 		}
-		if before != after {
-			fn(tailcfg.NodeID(id), before, after)
+		if previous != updated {
+			fn(tailcfg.NodeID(id), previous, updated)
 		}
 	}
 }
 
 // patch returns the difference of two states of a peer if a patch can express it, or nil.
-func patch(before, after *tailcfg.Node) *tailcfg.PeerChange {
-	n, c := *before, &tailcfg.PeerChange{NodeID: after.ID}
-	if after.HomeDERP != 0 && n.HomeDERP != after.HomeDERP {
-		n.HomeDERP, c.DERPRegion = after.HomeDERP, after.HomeDERP
+func patch(previous, updated *tailcfg.Node) *tailcfg.PeerChange {
+	n, c := *previous, &tailcfg.PeerChange{NodeID: updated.ID}
+	if updated.HomeDERP != 0 && n.HomeDERP != updated.HomeDERP {
+		n.HomeDERP, c.DERPRegion = updated.HomeDERP, updated.HomeDERP
 	}
-	if after.Cap != 0 && n.Cap != after.Cap {
-		n.Cap, c.Cap = after.Cap, after.Cap
+	if updated.Cap != 0 && n.Cap != updated.Cap {
+		n.Cap, c.Cap = updated.Cap, updated.Cap
 	}
-	if len(after.Endpoints) > 0 && !slices.Equal(n.Endpoints, after.Endpoints) {
-		n.Endpoints, c.Endpoints = after.Endpoints, after.Endpoints
+	if len(updated.Endpoints) > 0 && !slices.Equal(n.Endpoints, updated.Endpoints) {
+		n.Endpoints, c.Endpoints = updated.Endpoints, updated.Endpoints
 	}
-	if n.Key != after.Key {
-		n.Key, c.Key = after.Key, &after.Key
+	if n.Key != updated.Key {
+		n.Key, c.Key = updated.Key, &updated.Key
 	}
-	if len(after.KeySignature) > 0 && !bytes.Equal(n.KeySignature, after.KeySignature) {
-		n.KeySignature, c.KeySignature = after.KeySignature, after.KeySignature
+	if len(updated.KeySignature) > 0 && !bytes.Equal(n.KeySignature, updated.KeySignature) {
+		n.KeySignature, c.KeySignature = updated.KeySignature, updated.KeySignature
 	}
-	if n.DiscoKey != after.DiscoKey {
-		n.DiscoKey, c.DiscoKey = after.DiscoKey, &after.DiscoKey
+	if n.DiscoKey != updated.DiscoKey {
+		n.DiscoKey, c.DiscoKey = updated.DiscoKey, &updated.DiscoKey
 	}
-	if after.Online != nil && (n.Online == nil || *n.Online != *after.Online) {
-		n.Online, c.Online = after.Online, after.Online
+	if updated.Online != nil && (n.Online == nil || *n.Online != *updated.Online) {
+		n.Online, c.Online = updated.Online, updated.Online
 	}
-	if after.LastSeen != nil && (n.LastSeen == nil || !n.LastSeen.Equal(*after.LastSeen)) {
-		n.LastSeen, c.LastSeen = after.LastSeen, after.LastSeen
+	if updated.LastSeen != nil && (n.LastSeen == nil || !n.LastSeen.Equal(*updated.LastSeen)) {
+		n.LastSeen, c.LastSeen = updated.LastSeen, updated.LastSeen
 	}
-	if !n.KeyExpiry.Equal(after.KeyExpiry) {
-		n.KeyExpiry, c.KeyExpiry = after.KeyExpiry, &after.KeyExpiry
+	if !n.KeyExpiry.Equal(updated.KeyExpiry) {
+		n.KeyExpiry, c.KeyExpiry = updated.KeyExpiry, &updated.KeyExpiry
 	}
-	if !n.Equal(after) {
+	if !n.Equal(updated) {
 		return nil
 	}
 	return c

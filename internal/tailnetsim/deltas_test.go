@@ -69,7 +69,7 @@ func openStream(t *testing.T, s *Server, d *device) *mapReader {
 }
 
 // until applies responses until the map is as wanted.
-func (m *mapReader) until(what string, ok func() bool) {
+func (m *mapReader) until(description string, ok func() bool) {
 	m.t.Helper()
 	deadline := time.After(20 * time.Second)
 	for !ok() {
@@ -77,7 +77,7 @@ func (m *mapReader) until(what string, ok func() bool) {
 		case b := <-m.frames:
 			m.apply(b)
 		case <-deadline:
-			m.t.Fatalf("the map never is as wanted: %s", what)
+			m.t.Fatalf("the map never is as wanted: %s", description)
 		}
 	}
 }
@@ -224,31 +224,31 @@ func TestDeltas(t *testing.T) {
 	v := &service{Name: "svc:web", Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"}}
 	steps := []struct {
 		reason string
-		do     func()
+		action func()
 		done   func() bool
 		// patch is whether the change fits into a patch.
 		patch bool
 	}{
 		{
 			reason: "A device that goes offline is a patch.",
-			do:     func() { s.SetOnline("nB", false) },
+			action: func() { s.SetOnline("nB", false) },
 			done:   func() bool { n := m.peers[tailcfg.NodeID(b.ID)]; return n.Online != nil && !*n.Online },
 			patch:  true,
 		},
 		{
 			reason: "One that comes back is a patch, too.",
-			do:     func() { s.SetOnline("nB", true) },
+			action: func() { s.SetOnline("nB", true) },
 			done:   func() bool { n := m.peers[tailcfg.NodeID(b.ID)]; return n.Online != nil && *n.Online },
 			patch:  true,
 		},
 		{
 			reason: "A new device is one changed peer.",
-			do:     func() { deviceOf(t, s, Puppet{NodeID: "nC", Hostname: "c", Tags: []string{"tag:k8s"}}) },
+			action: func() { deviceOf(t, s, Puppet{NodeID: "nC", Hostname: "c", Tags: []string{"tag:k8s"}}) },
 			done:   func() bool { return len(m.peers) == 3 },
 		},
 		{
 			reason: "A new service is in the DNS config and the packet filter at most.",
-			do: func() {
+			action: func() {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				if err := s.allocateLocked(v); err != nil {
@@ -261,12 +261,12 @@ func TestDeltas(t *testing.T) {
 		},
 		{
 			reason: "The first host of a service has its addresses: a changed peer.",
-			do:     func() { offer(t, s, "nA", "svc:web") },
+			action: func() { offer(t, s, "nA", "svc:web") },
 			done:   func() bool { return len(m.peers[tailcfg.NodeID(a.ID)].PrimaryRoutes) == 2 },
 		},
 		{
 			reason: "Failover moves them: two changed peers.",
-			do: func() {
+			action: func() {
 				offer(t, s, "nB", "svc:web")
 				s.SetOnline("nA", false)
 			},
@@ -274,7 +274,7 @@ func TestDeltas(t *testing.T) {
 		},
 		{
 			reason: "A deleted device is a removed peer.",
-			do: func() {
+			action: func() {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.removeLocked(s.st.device("nC"))
@@ -283,7 +283,7 @@ func TestDeltas(t *testing.T) {
 		},
 		{
 			reason: "The last peers are removed by name: an empty list would mean no change.",
-			do: func() {
+			action: func() {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.removeLocked(a)
@@ -293,7 +293,7 @@ func TestDeltas(t *testing.T) {
 		},
 	}
 	for _, st := range steps {
-		st.do()
+		st.action()
 		m.until(st.reason, st.done)
 		m.until(st.reason, func() bool { return m.diff(s, self) == "" })
 		if st.patch && (len(m.last.PeersChangedPatch) == 0 || len(m.last.PeersChanged) > 0) {

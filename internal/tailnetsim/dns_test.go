@@ -17,9 +17,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 )
 
-func setHTTPS(t *testing.T, r *simtest.Running, on bool) {
+func setHTTPS(t *testing.T, r *simtest.Running, enabled bool) {
 	t.Helper()
-	if err := r.Client(t).TailnetSettings().Update(t.Context(), tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &on}); err != nil {
+	if err := r.Client(t).TailnetSettings().Update(t.Context(), tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &enabled}); err != nil {
 		t.Fatalf("cannot change settings: %v", err)
 	}
 }
@@ -103,11 +103,11 @@ func TestSetDNS(t *testing.T) {
 			if err != nil || lookupErr != nil {
 				t.Fatalf("\n%s\nSetDNS(...): %v; LookupTXT(...): %v", tc.reason, err, lookupErr)
 			}
-			again, err := resolver("udp").LookupTXT(t.Context(), tc.name+".")
+			second, err := resolver("udp").LookupTXT(t.Context(), tc.name+".")
 			if err != nil {
 				t.Fatalf("\n%s\nLookupTXT(...) by UDP: %v", tc.reason, err)
 			}
-			if diff := cmp.Diff(got, again); diff != "" {
+			if diff := cmp.Diff(got, second); diff != "" {
 				t.Errorf("\n%s\nLookupTXT(...): -TCP, +UDP:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff([]string{"proof"}, got); diff != "" {

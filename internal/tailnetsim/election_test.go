@@ -186,13 +186,13 @@ func TestRouteSelectionSetting(t *testing.T) {
 		reason string
 		body   string
 		status int
-		// routing and on are routeSelection and regionalRoutingOn afterwards.
-		routing RouteSelection
-		on      bool
+		// routing and regional are routeSelection and regionalRoutingOn afterwards.
+		routing  RouteSelection
+		regional bool
 	}{
-		"Regional":     {reason: "The older form is whether the mode is regional routing.", body: `{"routeSelection": "regional-routing"}`, status: 200, routing: RegionalRouting, on: true},
+		"Regional":     {reason: "The older form is whether the mode is regional routing.", body: `{"routeSelection": "regional-routing"}`, status: 200, routing: RegionalRouting, regional: true},
 		"Off":          {reason: "Off is back to the default.", body: `{"regionalRoutingOn": false}`, status: 200, routing: ActivePassiveFailover},
-		"On":           {reason: "On is regional routing.", body: `{"regionalRoutingOn": true}`, status: 200, routing: RegionalRouting, on: true},
+		"On":           {reason: "On is regional routing.", body: `{"regionalRoutingOn": true}`, status: 200, routing: RegionalRouting, regional: true},
 		"MagicRoute":   {reason: "Other modes are not regional routing.", body: `{"routeSelection": "magicroute"}`, status: 200, routing: MagicRoute},
 		"Both":         {reason: "Both at once are refused.", body: `{"routeSelection": "magicroute", "regionalRoutingOn": true}`, status: 400, routing: ActivePassiveFailover},
 		"UnknownValue": {reason: "Other words are refused.", body: `{"routeSelection": "nearest"}`, status: 400, routing: ActivePassiveFailover},
@@ -209,7 +209,7 @@ func TestRouteSelectionSetting(t *testing.T) {
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			want := map[string]any{"routeSelection": string(tc.routing), "regionalRoutingOn": tc.on}
+			want := map[string]any{"routeSelection": string(tc.routing), "regionalRoutingOn": tc.regional}
 			got := map[string]any{"routeSelection": s.st.Settings["routeSelection"], "regionalRoutingOn": s.st.Settings["regionalRoutingOn"]}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

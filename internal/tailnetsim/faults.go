@@ -62,9 +62,9 @@ type Fault struct {
 	// from a server that is down, or behind a packet filter that rejects.
 	Refuse bool `json:"refuse,omitempty"`
 
-	re   *regexp.Regexp
-	left int
-	dice *rand.Rand
+	re        *regexp.Regexp
+	remaining int
+	dice      *rand.Rand
 }
 
 // delay returns the delay of the next request. It is not safe for concurrent use.
@@ -96,7 +96,7 @@ func (s *Server) SetFaults(fs ...Fault) error {
 		if f.Probability < 0 || f.Probability > 1 {
 			return errors.Errorf("probability must be between 0 and 1, not %g", f.Probability)
 		}
-		f.re, f.left = re, f.Count
+		f.re, f.remaining = re, f.Count
 		f.dice = rand.New(rand.NewPCG(f.Seed, 0)) //nolint:gosec // Dice for tests.
 		set = append(set, &f)
 	}
@@ -112,10 +112,10 @@ func (s *Server) Faults() []Fault {
 	defer s.faults.mu.Unlock()
 	out := []Fault{}
 	for _, f := range s.faults.fs {
-		if f.Count == 0 || f.left > 0 {
-			on := *f
-			on.Count, on.re, on.dice = f.left, nil, nil
-			out = append(out, on)
+		if f.Count == 0 || f.remaining > 0 {
+			active := *f
+			active.Count, active.re, active.dice = f.remaining, nil, nil
+			out = append(out, active)
 		}
 	}
 	return out
@@ -132,14 +132,14 @@ func (fs *faultSet) take(r *http.Request) (*Fault, time.Duration) {
 		if !f.re.MatchString(r.URL.Path) || (f.Path == "" && !strings.HasPrefix(r.URL.Path, "/api/")) {
 			continue
 		}
-		if f.Count > 0 && f.left == 0 {
+		if f.Count > 0 && f.remaining == 0 {
 			continue
 		}
 		if f.Probability > 0 && f.dice.Float64() >= f.Probability {
 			continue
 		}
-		if f.left > 0 {
-			f.left--
+		if f.remaining > 0 {
+			f.remaining--
 		}
 		return f, f.delay()
 	}

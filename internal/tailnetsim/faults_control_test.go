@@ -87,11 +87,11 @@ func TestControlFaults(t *testing.T) {
 			if err := r.SetFaults(tc.fault); err != nil {
 				t.Fatal(err)
 			}
-			again := &tsnet.Server{Dir: n.Dir, Hostname: n.Hostname, ControlURL: n.ControlURL, Logf: n.Logf, UserLogf: n.UserLogf}
-			t.Cleanup(func() { _ = again.Close() })
+			restarted := &tsnet.Server{Dir: n.Dir, Hostname: n.Hostname, ControlURL: n.ControlURL, Logf: n.Logf, UserLogf: n.UserLogf}
+			t.Cleanup(func() { _ = restarted.Close() })
 			ctx, cancel := context.WithTimeout(t.Context(), simtest.Timeout)
 			defer cancel()
-			if got := loginError(ctx, t, again); !strings.Contains(got, tc.want) {
+			if got := loginError(ctx, t, restarted); !strings.Contains(got, tc.want) {
 				t.Errorf("\n%s\nlogin error: want %q in it, got %q", tc.reason, tc.want, got)
 			}
 			if err := r.SetFaults(); err != nil {
@@ -99,7 +99,7 @@ func TestControlFaults(t *testing.T) {
 			}
 			// An attempt that failed before may be reported only then.
 			for {
-				_, err := again.Up(ctx)
+				_, err := restarted.Up(ctx)
 				if err == nil {
 					break
 				}
@@ -107,7 +107,7 @@ func TestControlFaults(t *testing.T) {
 					t.Fatalf("\n%s\nthe node is not back: %v", tc.reason, err)
 				}
 			}
-			if got := simtest.NodeID(t, again); got != id {
+			if got := simtest.NodeID(t, restarted); got != id {
 				t.Errorf("\n%s\nthe node was %s, is %s", tc.reason, id, got)
 			}
 		})

@@ -37,9 +37,9 @@ func TestFaultProbability(t *testing.T) {
 		}
 		return n
 	}
-	first, again := drops(7), drops(7)
-	if first != again {
-		t.Errorf("the same seed spoilt %d requests, then %d", first, again)
+	first, second := drops(7), drops(7)
+	if first != second {
+		t.Errorf("the same seed spoilt %d requests, then %d", first, second)
 	}
 	if first < 30 || first > 90 {
 		t.Errorf("a probability of 0.3 spoilt %d of 200 requests", first)

@@ -40,16 +40,16 @@ func (s *Server) Foreign(path string) map[string]json.RawMessage {
 // refusesForeign reports whether a write has fields that the tailnet does not accept, and answers
 // if so. That the API does so is an assumption.
 func (c *call) refusesForeign() bool {
-	known := c.s.foreign[foreignPath(c.r)]
+	fields := c.s.foreign[foreignPath(c.r)]
 	if c.r.Method == http.MethodGet || !c.s.switches.RefuseForeignFields {
 		return false
 	}
-	var sent map[string]json.RawMessage
-	if json.Unmarshal(c.body, &sent) != nil {
+	var input map[string]json.RawMessage
+	if json.Unmarshal(c.body, &input) != nil {
 		return false
 	}
-	for _, name := range slices.Sorted(maps.Keys(sent)) {
-		if _, foreign := known[name]; foreign {
+	for _, name := range slices.Sorted(maps.Keys(input)) {
+		if _, foreign := fields[name]; foreign {
 			c.fail(http.StatusBadRequest, "unknown field "+name)
 			return true
 		}
@@ -65,13 +65,13 @@ func (c *call) keepForeign(b *reply) {
 		return
 	}
 	if c.r.Method != http.MethodGet {
-		var sent map[string]json.RawMessage
+		var input map[string]json.RawMessage
 		// A body that is no object has no fields.
-		_ = json.Unmarshal(c.body, &sent)
+		_ = json.Unmarshal(c.body, &input)
 		for name := range fields {
-			v, has := sent[name]
+			v, exists := input[name]
 			switch {
-			case has:
+			case exists:
 				fields[name] = v
 			case c.r.Method != http.MethodPatch:
 				delete(fields, name)

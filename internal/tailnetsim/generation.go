@@ -108,12 +108,12 @@ type work struct {
 
 // generationLocked returns the tailnet as it is.
 func (s *Server) generationLocked() *generation {
-	old, now := s.gen, s.now()
+	old, at := s.gen, s.now()
 	if old == nil {
 		old = &generation{}
 		s.stale.all = true
 	}
-	if !old.expiry.IsZero() && !now.Before(old.expiry) {
+	if !old.expiry.IsZero() && !at.Before(old.expiry) {
 		s.stale.all = true
 	}
 	if !s.stale.all && !s.stale.services && len(s.stale.devices) == 0 {
@@ -127,7 +127,7 @@ func (s *Server) generationLocked() *generation {
 		g.services = s.shownServicesLocked(g.rules)
 		s.staleHostsLocked()
 	}
-	reselected := s.mergePeersLocked(g, old, now)
+	reselected := s.mergePeersLocked(g, old, at)
 	if s.stale.all || s.stale.services || reselected {
 		s.work.filters++
 		if f := s.filterLocked(); old.filter == nil || !slices.EqualFunc(f, old.filter, equalRule) {
@@ -168,7 +168,7 @@ func (s *Server) changedDevicesLocked(peers []*peer) []int64 {
 
 // mergePeersLocked sets the peers of g: those of old with the changed ones replaced. It reports
 // whether rules may select other devices than before.
-func (s *Server) mergePeersLocked(g, old *generation, now time.Time) (reselected bool) {
+func (s *Server) mergePeersLocked(g, old *generation, at time.Time) (reselected bool) {
 	changed := s.changedDevicesLocked(old.peers)
 	g.peers = make([]*peer, 0, len(old.peers)+len(changed))
 	rest := old.peers
@@ -176,20 +176,20 @@ func (s *Server) mergePeersLocked(g, old *generation, now time.Time) (reselected
 		i, found := slices.BinarySearchFunc(rest, id, func(p *peer, id int64) int { return cmp.Compare(p.id, id) })
 		g.peers = append(g.peers, rest[:i]...)
 		rest = rest[i:]
-		var before *peer
+		var previous *peer
 		if found {
-			before, rest = rest[0], rest[1:]
+			previous, rest = rest[0], rest[1:]
 		}
-		after := s.peerLocked(g, s.st.Devices[id], now)
+		updated := s.peerLocked(g, s.st.Devices[id], at)
 		switch {
-		case after == nil || before == nil || after.members != before.members:
+		case updated == nil || previous == nil || updated.members != previous.members:
 			// Rules also select devices that nobody sees yet.
 			reselected = true
-		case after.equal(before):
-			after = before
+		case updated.equal(previous):
+			updated = previous
 		}
-		if after != nil {
-			g.peers = append(g.peers, after)
+		if updated != nil {
+			g.peers = append(g.peers, updated)
 		}
 	}
 	g.peers = append(g.peers, rest...)
@@ -208,8 +208,8 @@ func equalRule(a, b tailcfg.FilterRule) bool {
 }
 
 // peerLocked returns a device as others see it, or nil if nobody sees it.
-func (s *Server) peerLocked(g *generation, d *device, now time.Time) *peer {
-	if d == nil || !d.Authorized || d.expired(now) {
+func (s *Server) peerLocked(g *generation, d *device, at time.Time) *peer {
+	if d == nil || !d.Authorized || d.expired(at) {
 		return nil
 	}
 	s.work.peers++

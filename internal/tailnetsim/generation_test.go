@@ -43,22 +43,22 @@ func TestGenerations(t *testing.T) {
 			m.apply(frame(t, last.whole(s)))
 
 			for i := range 300 {
-				what := mutate(t, s, rnd, i, tags)
+				description := mutate(t, s, rnd, i, tags)
 				s.mu.Lock()
 				g := s.generationLocked()
-				now := s.netMapLocked(self)
+				current := s.netMapLocked(self)
 				s.stale.all = true
 				fresh := s.generationLocked()
 				s.mu.Unlock()
 				if !slices.Equal(g.peers, fresh.peers) || !sameSlice(g.filter, fresh.filter) {
-					t.Fatalf("after step %d (%s), the generation differs from a new one", i, what)
+					t.Fatalf("after step %d (%s), the generation differs from a new one", i, description)
 				}
-				for _, r := range now.delta(last) {
+				for _, r := range current.delta(last) {
 					m.apply(frame(t, r))
 				}
-				last = now
+				last = current
 				if diff := m.diff(s, self); diff != "" {
-					t.Fatalf("after step %d (%s), the node's map differs: -want, +got:\n%s", i, what, diff)
+					t.Fatalf("after step %d (%s), the node's map differs: -want, +got:\n%s", i, description, diff)
 				}
 			}
 		})

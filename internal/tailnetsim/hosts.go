@@ -61,11 +61,11 @@ func (s *Server) hostsLocked(v *service) []host {
 // the policy alone would approve it. A host that was refused by hand stays refused.
 func (s *Server) approvalLocked(v *service, d *device) (level string, auto bool) {
 	auto = s.policy.autoApproves(v, d.Tags)
-	byHand, asked := s.st.Approvals[v.Name][d.ID]
+	byHand, decided := s.st.Approvals[v.Name][d.ID]
 	switch {
-	case asked && byHand:
+	case decided && byHand:
 		return approvedManual, auto
-	case asked:
+	case decided:
 		return notApproved, auto
 	case auto:
 		return approvedAuto, auto
@@ -176,7 +176,7 @@ func (s *Server) drainsLocked(v *service, d *device) bool {
 // recomputeLocked decides which devices control accepts as hosts, and which of them
 // have each service's addresses and each subnet's. A host keeps them while it can serve.
 func (s *Server) recomputeLocked() {
-	now := s.now()
+	at := s.now()
 	s.followStrandedLocked()
 	accepted := make(map[string]map[int64]bool, len(s.st.Services))
 	for name := range s.st.Services {
@@ -185,7 +185,7 @@ func (s *Server) recomputeLocked() {
 	able := map[string][]candidate{}
 	// A tailnet has many devices and few of them host anything.
 	for id, d := range s.st.Devices {
-		if (len(d.offers) == 0 && len(d.EnabledRoutes) == 0) || !d.Authorized || d.expired(now) {
+		if (len(d.offers) == 0 && len(d.EnabledRoutes) == 0) || !d.Authorized || d.expired(at) {
 			continue
 		}
 		c := candidate{id: id, region: s.regionLocked(d)}
@@ -211,12 +211,12 @@ func (s *Server) recomputeLocked() {
 	mode := s.st.routeSelection()
 	elections := make(map[string]*election, len(able))
 	for _, name := range slices.Sorted(maps.Keys(able)) {
-		elections[name] = s.electLocked(name, mode, able[name], now)
+		elections[name] = s.electLocked(name, mode, able[name], at)
 	}
 	for name := range s.elections {
 		// The former host of a service that no host can serve may keep the addresses for a while.
 		if able[name] == nil && (s.st.Services[name] != nil || !strings.HasPrefix(name, "svc:")) {
-			elections[name] = s.electLocked(name, mode, nil, now)
+			elections[name] = s.electLocked(name, mode, nil, at)
 		}
 	}
 	maps.DeleteFunc(s.lost, func(name string, _ map[int64]time.Time) bool { return elections[name] == nil })
@@ -260,7 +260,7 @@ func (s *Server) noteElectionsLocked(accepted map[string]map[int64]bool, electio
 // electLocked elects among the candidates that can serve. A former host that was lost stays a
 // host for Switches.FailoverDelay, before control moves the addresses to another: one that has
 // withdrawn answers there, one that went away does not.
-func (s *Server) electLocked(name string, mode RouteSelection, able []candidate, now time.Time) *election {
+func (s *Server) electLocked(name string, mode RouteSelection, able []candidate, at time.Time) *election {
 	former := s.elections[name]
 	slices.SortFunc(able, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
 	e := &election{mode: mode, hosts: able}
@@ -271,27 +271,27 @@ func (s *Server) electLocked(name string, mode RouteSelection, able []candidate,
 		}
 		e.hosts = []candidate{best}
 	}
-	var held []candidate
+	var retained []candidate
 	if former != nil {
 		for _, c := range former.hosts {
-			if s.heldLocked(name, c.id, slices.ContainsFunc(able, func(a candidate) bool { return a.id == c.id }), now) {
-				held = append(held, c)
+			if s.heldLocked(name, c.id, slices.ContainsFunc(able, func(a candidate) bool { return a.id == c.id }), at) {
+				retained = append(retained, c)
 			}
 		}
 	}
 	switch {
-	case len(held) == 0:
+	case len(retained) == 0:
 	case mode == ActivePassiveFailover:
-		e.hosts = held[:1]
+		e.hosts = retained[:1]
 	default:
-		e.hosts = append(slices.Clone(e.hosts), held...)
+		e.hosts = append(slices.Clone(e.hosts), retained...)
 		slices.SortFunc(e.hosts, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
 	}
 	return e
 }
 
 // heldLocked reports whether a former host that was lost still holds the addresses.
-func (s *Server) heldLocked(name string, id int64, able bool, now time.Time) bool {
+func (s *Server) heldLocked(name string, id int64, able bool, instant time.Time) bool {
 	delay := s.switches.FailoverDelay.Duration
 	if able || delay <= 0 {
 		delete(s.lost[name], id)
@@ -299,7 +299,7 @@ func (s *Server) heldLocked(name string, id int64, able bool, now time.Time) boo
 	}
 	at, ok := s.lost[name][id]
 	if !ok {
-		at = now
+		at = instant
 		if s.lost[name] == nil {
 			s.lost[name] = map[int64]time.Time{}
 		}
@@ -312,7 +312,7 @@ func (s *Server) heldLocked(name string, id int64, able bool, now time.Time) boo
 			}
 		})
 	}
-	return now.Sub(at) < delay
+	return instant.Sub(at) < delay
 }
 
 // regionLocked returns the region of a device, the DERP region that is its home.

@@ -145,13 +145,13 @@ var errNoLock = errors.New("the tailnet has no lock")
 func lockHandler[Req, Res any](s *Server, answer func(*Req) (*Res, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		// All requests name the node that sends them.
-		who := &struct{ NodeKey key.NodePublic }{}
+		sender := &struct{ NodeKey key.NodePublic }{}
 		req := new(Req)
-		if !readRequest(w, r, who, req) {
+		if !readRequest(w, r, sender, req) {
 			return
 		}
 		s.mu.Lock()
-		d := s.st.deviceByNodeKey(who.NodeKey)
+		d := s.st.deviceByNodeKey(sender.NodeKey)
 		if d == nil || d.Machine != machineOf(r) {
 			s.mu.Unlock()
 			http.Error(w, "node not found", http.StatusNotFound)

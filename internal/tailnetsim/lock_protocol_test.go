@@ -136,13 +136,13 @@ func TestLockLife(t *testing.T) {
 	peer.sync()
 
 	// The platform team trusts a key, which signs nodes from then on.
-	must := func(status int, msg string) {
+	expect := func(status int, msg string) {
 		t.Helper()
 		if status != http.StatusOK {
 			t.Fatalf("cannot change the chain: %d %s", status, msg)
 		}
 	}
-	must(admin.update(first, func(b *tka.UpdateBuilder) error { return b.AddKey(trusted(second)) }))
+	expect(admin.update(first, func(b *tka.UpdateBuilder) error { return b.AddKey(trusted(second)) }))
 	n.register(wrap(t, second), key.NodePublic{})
 	if !peer.sees(n) {
 		t.Error("a peer that knew the chain before does not get the update")
@@ -158,7 +158,7 @@ func TestLockLife(t *testing.T) {
 	if diff := cmp.Diff([]tkatype.MarshaledSignature{n.device().KeySignature}, affected()); diff != "" {
 		t.Errorf("signatures of the key: -want, +got:\n%s", diff)
 	}
-	must(admin.update(first, func(b *tka.UpdateBuilder) error { return b.RemoveKey(second.KeyID()) }))
+	expect(admin.update(first, func(b *tka.UpdateBuilder) error { return b.RemoveKey(second.KeyID()) }))
 	if peer.sees(n) || n.lockError() == "" {
 		t.Error("a node is trusted that a removed key has signed")
 	}

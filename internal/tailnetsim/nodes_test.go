@@ -359,7 +359,7 @@ func TestStateSurvivesRestart(t *testing.T) {
 	if diff := cmp.Diff("host", get(t, cl, vip, "http://"+vip.String())); diff != "" {
 		t.Errorf("before the restart: -want, +got:\n%s", diff)
 	}
-	before := simtest.NodeID(t, n)
+	original := simtest.NodeID(t, n)
 	if err := s.Close(); err != nil {
 		t.Fatalf("cannot close: %v", err)
 	}
@@ -376,16 +376,16 @@ func TestStateSurvivesRestart(t *testing.T) {
 			t.Errorf("cannot close: %v", err)
 		}
 	})
-	simtest.Eventually(t, "the host serves again", func() bool { return string(s2.Primary(vipName)) == before })
+	simtest.Eventually(t, "the host serves again", func() bool { return string(s2.Primary(vipName)) == original })
 	if diff := cmp.Diff("host", get(t, cl, vip, "http://"+vip.String())); diff != "" {
 		t.Errorf("after the restart: -want, +got:\n%s", diff)
 	}
 }
 
 // call makes a raw API request with the API key.
-func call(t *testing.T, r *simtest.Running, method, path string, in, out any) {
+func call(t *testing.T, r *simtest.Running, method, path string, input, out any) {
 	t.Helper()
-	body, err := json.Marshal(in)
+	body, err := json.Marshal(input)
 	if err != nil {
 		t.Fatalf("cannot encode: %v", err)
 	}

@@ -48,8 +48,8 @@ type stranding struct {
 	// disco is the key of the tailscaled process that control has not chosen: each process has
 	// another one (tailscale.com wgengine/magicsock, NewConn).
 	disco key.DiscoPublic
-	// left reports whether the host has since done what the remedy requires.
-	left bool
+	// remedied reports whether the host has since done what the remedy requires.
+	remedied bool
 }
 
 // followStrandedLocked notes what the hosts have done since control passed over them, and forgets
@@ -70,9 +70,9 @@ func (s *Server) followStrandedLocked() {
 			restarted := !d.online || d.DiscoKey != x.disco
 			switch w.Remedy {
 			case RemedyRestart:
-				x.left = x.left || restarted
+				x.remedied = x.remedied || restarted
 			case RemedyAdvertisement:
-				x.left = x.left || restarted || !offering(v, d)
+				x.remedied = x.remedied || restarted || !offering(v, d)
 			case RemedyNone:
 			}
 		}
@@ -93,5 +93,5 @@ func (s *Server) strandedLocked(name string, d *device) bool {
 		x = &stranding{disco: d.DiscoKey}
 		s.stranded[name][d.ID] = x
 	}
-	return !x.left
+	return !x.remedied
 }

@@ -23,20 +23,20 @@ func TestTokenExchange(t *testing.T) {
 			ClientID: "kWork", Issuer: issuer, Audience: audience, Subject: subject, Keys: ours.Keys(), Scopes: []string{"devices:core:read"},
 		}}
 	})
-	now := time.Now()
+	at := time.Now()
 	cases := map[string]struct {
 		reason string
 		client string
 		token  string
 		status int
 	}{
-		"Accepted":      {reason: "A token of the issuer about the subject is taken.", client: "kWork", token: ours.Token(t, subject, audience, now.Add(time.Hour)), status: http.StatusOK},
-		"OtherKey":      {reason: "A token that another key signed is refused.", client: "kWork", token: theirs.Token(t, subject, audience, now.Add(time.Hour)), status: http.StatusUnauthorized},
-		"OtherSubject":  {reason: "A token about somebody else is refused.", client: "kWork", token: ours.Token(t, subject+"2", audience, now.Add(time.Hour)), status: http.StatusUnauthorized},
-		"OtherAudience": {reason: "A token for somebody else is refused.", client: "kWork", token: ours.Token(t, subject, "https://kubernetes.default.svc", now.Add(time.Hour)), status: http.StatusUnauthorized},
-		"Expired":       {reason: "A token that has ended is refused.", client: "kWork", token: ours.Token(t, subject, audience, now.Add(-time.Minute)), status: http.StatusUnauthorized},
+		"Accepted":      {reason: "A token of the issuer about the subject is taken.", client: "kWork", token: ours.Token(t, subject, audience, at.Add(time.Hour)), status: http.StatusOK},
+		"OtherKey":      {reason: "A token that another key signed is refused.", client: "kWork", token: theirs.Token(t, subject, audience, at.Add(time.Hour)), status: http.StatusUnauthorized},
+		"OtherSubject":  {reason: "A token about somebody else is refused.", client: "kWork", token: ours.Token(t, subject+"2", audience, at.Add(time.Hour)), status: http.StatusUnauthorized},
+		"OtherAudience": {reason: "A token for somebody else is refused.", client: "kWork", token: ours.Token(t, subject, "https://kubernetes.default.svc", at.Add(time.Hour)), status: http.StatusUnauthorized},
+		"Expired":       {reason: "A token that has ended is refused.", client: "kWork", token: ours.Token(t, subject, audience, at.Add(-time.Minute)), status: http.StatusUnauthorized},
 		"NoToken":       {reason: "An invalid token is refused.", client: "kWork", token: "hello", status: http.StatusUnauthorized},
-		"OtherClient":   {reason: "An unknown client is refused.", client: "kOther", token: ours.Token(t, subject, audience, now.Add(time.Hour)), status: http.StatusUnauthorized},
+		"OtherClient":   {reason: "An unknown client is refused.", client: "kOther", token: ours.Token(t, subject, audience, at.Add(time.Hour)), status: http.StatusUnauthorized},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestTokenExchange(t *testing.T) {
 	// The official client logs in with it, and has the identity's scopes.
 	c := r.Client(t)
 	c.Auth = &tailscale.IdentityFederation{ClientID: "kWork", IDTokenFunc: func() (string, error) {
-		return ours.Token(t, subject, audience, now.Add(time.Hour)), nil
+		return ours.Token(t, subject, audience, at.Add(time.Hour)), nil
 	}}
 	if _, err := c.Devices().List(t.Context()); err != nil {
 		t.Errorf("a scope that is given: %v", err)

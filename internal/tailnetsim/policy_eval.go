@@ -42,8 +42,8 @@ func (s *Server) failuresLocked(p *policy, tests []policyTest) []testFailure {
 			dsts   []string
 		}{{true, slices.Concat(t.Accept, t.Allow)}, {false, t.Deny}} {
 			for _, dst := range want.dsts {
-				if got := s.allowsLocked(p, src, dst, t.Proto); got != want.accept {
-					errs = append(errs, fmt.Sprintf("address %q: want: %s, got: %s", dst, verdict(want.accept), verdict(got)))
+				if allowed := s.allowsLocked(p, src, dst, t.Proto); allowed != want.accept {
+					errs = append(errs, fmt.Sprintf("address %q: want: %s, got: %s", dst, verdict(want.accept), verdict(allowed)))
 				}
 			}
 		}
@@ -140,7 +140,7 @@ func (s *Server) meansLocked(p *policy, sel, name string) bool {
 		want = netip.PrefixFrom(a, a.BitLen())
 	}
 	for _, at := range s.selectIn(p, sel) {
-		if have, err := netip.ParsePrefix(at); err == nil && have.Bits() <= want.Bits() && have.Contains(want.Addr()) {
+		if prefix, err := netip.ParsePrefix(at); err == nil && prefix.Bits() <= want.Bits() && prefix.Contains(want.Addr()) {
 			return true
 		}
 		if a, err := netip.ParseAddr(at); err == nil && want.IsSingleIP() && want.Addr() == a {

@@ -62,11 +62,11 @@ func TestPolicyTests(t *testing.T) {
 			if (invalid == nil) != (tc.want == nil) {
 				t.Errorf("%s\nValidate(...): %v", tc.reason, invalid)
 			}
-			before, err := c.Raw(t.Context())
+			original, err := c.Raw(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = c.Set(t.Context(), text, before.ETag)
+			err = c.Set(t.Context(), text, original.ETag)
 			var refusal tailscale.APIError
 			if errors.As(err, &refusal) != (tc.want != nil) {
 				t.Fatalf("%s\nSet(...): %v", tc.reason, err)
@@ -76,13 +76,13 @@ func TestPolicyTests(t *testing.T) {
 			}
 			want := text
 			if tc.want != nil {
-				want = before.HuJSON
+				want = original.HuJSON
 			}
-			after, err := c.Raw(t.Context())
+			updated, err := c.Raw(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, after.HuJSON); diff != "" {
+			if diff := cmp.Diff(want, updated.HuJSON); diff != "" {
 				t.Errorf("%s\nRaw(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -55,14 +55,14 @@ func derpMap(a netip.Addr, derpPort, stunPort uint16) *tailcfg.DERPMap {
 func serveSTUN(pc net.PacketConn) {
 	buf := make([]byte, 1500)
 	for {
-		n, from, err := pc.ReadFrom(buf)
+		n, sender, err := pc.ReadFrom(buf)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
 			continue
 		}
-		ua, ok := from.(*net.UDPAddr)
+		ua, ok := sender.(*net.UDPAddr)
 		if !ok || !stun.Is(buf[:n]) {
 			continue
 		}
@@ -73,7 +73,7 @@ func serveSTUN(pc net.PacketConn) {
 		ap := ua.AddrPort()
 		res := stun.Response(tx, netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
 		// UDP may lose an answer: the node repeats its request.
-		_, _ = pc.WriteTo(res, from)
+		_, _ = pc.WriteTo(res, sender)
 	}
 }
 
@@ -97,14 +97,14 @@ func (l *sniffListener) Accept() (net.Conn, error) {
 // sniffConn decides at its first Read. http.Server reads before it writes.
 type sniffConn struct {
 	net.Conn
-	r      *bufio.Reader
-	config *tls.Config
-	tls    *tls.Conn
-	known  bool
+	r       *bufio.Reader
+	config  *tls.Config
+	tls     *tls.Conn
+	sniffed bool
 }
 
 func (c *sniffConn) Read(p []byte) (int, error) {
-	if !c.known {
+	if !c.sniffed {
 		b, err := c.r.Peek(1)
 		if err != nil {
 			return 0, err
@@ -113,7 +113,7 @@ func (c *sniffConn) Read(p []byte) (int, error) {
 		if b[0] == 0x16 {
 			c.tls = tls.Server(&rawConn{Conn: c.Conn, r: c.r}, c.config)
 		}
-		c.known = true
+		c.sniffed = true
 	}
 	if c.tls != nil {
 		return c.tls.Read(p)

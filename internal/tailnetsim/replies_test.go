@@ -34,8 +34,8 @@ type replyRow struct {
 	// Source of the reply: a file of a repository, an issue, or a place in the OpenAPI
 	// document. It begins with "assumption" where no source has the reply.
 	Source string `json:"source"`
-	// Given is the state of the tailnet before the request.
-	Given   given   `json:"given"`
+	// State is the state of the tailnet before the request.
+	State   given   `json:"given"`
 	Request request `json:"request"`
 	Want    want    `json:"want"`
 }
@@ -114,20 +114,20 @@ func TestReplies(t *testing.T) {
 func (row replyRow) run(t *testing.T) {
 	t.Parallel()
 	c := newReplyClient(t, row)
-	for _, q := range row.Given.Calls {
+	for _, q := range row.State.Calls {
 		if res, b := c.do(t, q); res.StatusCode/100 != 2 {
 			t.Fatalf("%s\n%s %s: %d %s", row.Source, q.Method, q.Path, res.StatusCode, b)
 		}
 	}
-	for id, f := range row.Given.Facts {
+	for id, f := range row.State.Facts {
 		if !c.sim.SetDeviceFacts(id, f) {
 			t.Fatalf("there is no device %q", id)
 		}
 	}
-	for id, offers := range row.Given.Offers {
+	for id, offers := range row.State.Offers {
 		mustDo(t, c.sim.SetOffers(id, offers...))
 	}
-	for name, e := range row.Given.Edits {
+	for name, e := range row.State.Edits {
 		mustDo(t, c.sim.EditService(name, e))
 	}
 
@@ -150,8 +150,8 @@ func newReplyClient(t *testing.T, row replyRow) *replyClient {
 	t.Helper()
 	c := &replyClient{vars: map[string]string{}}
 	c.sim = simtest.StartAPI(t, func(o *tailnetsim.Options) {
-		o.Policy, o.Switches = row.Given.Policy, row.Given.Switches
-		for i, q := range append(slices.Clone(row.Given.Calls), row.Request) {
+		o.Policy, o.Switches = row.State.Policy, row.State.Switches
+		for i, q := range append(slices.Clone(row.State.Calls), row.Request) {
 			if len(q.Scopes) > 0 {
 				o.Clients = append(o.Clients, tailnetsim.OAuthClient{
 					ID: fmt.Sprintf("scoped%d", i), Secret: strings.Join(q.Scopes, " "), Scopes: q.Scopes, Tags: []string{"tag:k8s-operator"},
@@ -159,10 +159,10 @@ func newReplyClient(t *testing.T, row replyRow) *replyClient {
 			}
 		}
 	})
-	if row.Given.Lock {
+	if row.State.Lock {
 		mustDo(t, c.sim.EnableLock(key.NewNLPrivate()))
 	}
-	for _, p := range row.Given.Devices {
+	for _, p := range row.State.Devices {
 		if _, err := c.sim.Join(p); err != nil {
 			t.Fatalf("cannot join %q: %v", p.Hostname, err)
 		}
@@ -270,7 +270,7 @@ func (w want) differences(res *http.Response, b []byte, vars map[string]string) 
 	}
 	for _, f := range w.Absent {
 		if o, ok := got.(map[string]any); ok {
-			if _, there := o[f]; there {
+			if _, exists := o[f]; exists {
 				out = append(out, errors.Errorf("field %q: want none", f))
 			}
 		}
@@ -282,39 +282,39 @@ func (w want) differences(res *http.Response, b []byte, vars map[string]string) 
 }
 
 // within returns the paths at which got lacks a wanted value.
-func within(at string, want, got any, vars map[string]string) []error {
+func within(path string, want, got any, vars map[string]string) []error {
 	var out []error
 	switch w := want.(type) {
 	case map[string]any:
 		g, ok := got.(map[string]any)
 		if !ok {
-			return []error{errors.Errorf("%s: want an object, got %v", at, got)}
+			return []error{errors.Errorf("%s: want an object, got %v", path, got)}
 		}
 		for k, v := range w {
-			if have, there := g[k]; there {
-				out = append(out, within(at+"."+k, v, have, vars)...)
+			if value, exists := g[k]; exists {
+				out = append(out, within(path+"."+k, v, value, vars)...)
 				continue
 			}
-			out = append(out, errors.Errorf("%s.%s: want %v, got nothing", at, k, v))
+			out = append(out, errors.Errorf("%s.%s: want %v, got nothing", path, k, v))
 		}
 	case []any:
 		g, ok := got.([]any)
 		if !ok || len(g) != len(w) {
-			return []error{errors.Errorf("%s: want %v, got %v", at, want, got)}
+			return []error{errors.Errorf("%s: want %v, got %v", path, want, got)}
 		}
 		for i := range w {
-			out = append(out, within(fmt.Sprintf("%s[%d]", at, i), w[i], g[i], vars)...)
+			out = append(out, within(fmt.Sprintf("%s[%d]", path, i), w[i], g[i], vars)...)
 		}
 	case string:
 		w = os.Expand(w, func(name string) string { return vars[name] })
 		re, isRE := strings.CutPrefix(w, "re:")
 		g, ok := got.(string)
 		if !ok || (isRE && !regexp.MustCompile(re).MatchString(g)) || (!isRE && g != w) {
-			out = append(out, errors.Errorf("%s: want %q, got %v", at, w, got))
+			out = append(out, errors.Errorf("%s: want %q, got %v", path, w, got))
 		}
 	default:
 		if want != got {
-			out = append(out, errors.Errorf("%s: want %v, got %v", at, want, got))
+			out = append(out, errors.Errorf("%s: want %v, got %v", path, want, got))
 		}
 	}
 	return out

@@ -8,9 +8,9 @@ package tailnetsim
 type route struct {
 	method, path, scope string
 	serve               func(*call)
-	// also are further scopes that the call needs. Each is satisfied by the scope
+	// extraScopes are further scopes that the call needs. Each is satisfied by the scope
 	// that includes it: devices:core satisfies devices:core:read.
-	also []string
+	extraScopes []string
 	// full is whether a GET needs the scope itself, not its :read part.
 	full bool
 	// feature of the plan that the call needs, if any.
@@ -19,7 +19,7 @@ type route struct {
 
 // with returns the route with further scopes.
 func (rt route) with(scopes ...string) route {
-	rt.also = scopes
+	rt.extraScopes = scopes
 	return rt
 }
 

@@ -53,7 +53,7 @@ func (t *token) may(rt route) bool {
 	if rt.scope != "" && !t.allows(rt.scope, rt.method == http.MethodGet && !rt.full) {
 		return false
 	}
-	return !slices.ContainsFunc(rt.also, func(sc string) bool { return !t.allows(sc, false) })
+	return !slices.ContainsFunc(rt.extraScopes, func(sc string) bool { return !t.allows(sc, false) })
 }
 
 // forbid answers that the actor lacks a scope. The API does not say which
@@ -80,7 +80,7 @@ func (c *call) known() bool {
 	if f.Status == 0 || t == nil {
 		return true
 	}
-	if t.Calls >= f.Calls && c.s.now().Sub(t.Created) >= f.For.Duration {
+	if t.Calls >= f.Calls && c.s.now().Sub(t.Created) >= f.Period.Duration {
 		return true
 	}
 	t.Calls++

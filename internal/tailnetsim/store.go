@@ -106,8 +106,8 @@ type device struct {
 	unnoticed map[string]bool
 	// asking is whether a goroutine is asking the node for its offers.
 	asking bool
-	// gone is closed when the device is deleted.
-	gone chan struct{}
+	// deleted is closed when the device is deleted.
+	deleted chan struct{}
 }
 
 func newState() *state {
@@ -167,17 +167,17 @@ func (st *state) fill() {
 		st.DNS.SplitDNS = map[string][]dnsResolver{}
 	}
 	for _, d := range st.Devices {
-		d.gone, d.unheard = make(chan struct{}), map[string]bool{}
+		d.deleted, d.unheard = make(chan struct{}), map[string]bool{}
 	}
 }
 
 // expired reports whether the device must log in again.
-func (d *device) expired(now time.Time) bool {
-	return !d.Expires.IsZero() && !d.KeyExpiryDisabled && d.Expires.Before(now)
+func (d *device) expired(at time.Time) bool {
+	return !d.Expires.IsZero() && !d.KeyExpiryDisabled && d.Expires.Before(at)
 }
 
 // addDevice adds a new device with unique addresses.
-func (st *state) addDevice(now time.Time) *device {
+func (st *state) addDevice(at time.Time) *device {
 	st.LastNodeID++
 	id := st.LastNodeID
 	// 100.64.0.0/12 is for devices and 100.96.0.0/12 for services, so the two
@@ -186,11 +186,11 @@ func (st *state) addDevice(now time.Time) *device {
 	d := &device{
 		ID:       id,
 		StableID: tailcfg.StableNodeID("n" + strings.ToUpper(randomHex(6)) + "CNTRL"),
-		Created:  now.UTC().Truncate(time.Second),
-		LastSeen: now.UTC(),
+		Created:  at.UTC().Truncate(time.Second),
+		LastSeen: at.UTC(),
 		IPv4:     a,
 		IPv6:     tsaddr.Tailscale4To6(a),
-		gone:     make(chan struct{}),
+		deleted:  make(chan struct{}),
 		unheard:  map[string]bool{},
 	}
 	st.Devices[id] = d

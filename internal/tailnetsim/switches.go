@@ -184,14 +184,14 @@ type AnnotationLimits struct {
 // FreshClient is how calls with the token of an OAuth client that the API created
 // fail until Tailscale knows it everywhere: 404 was measured
 // (abn/ansible-tailscale-admin, docs/troubleshooting.md, "404"), 401 is an
-// assumption. They fail while either Calls or For is not used up.
+// assumption. They fail while either Calls or Period is not used up.
 type FreshClient struct {
 	// Status of the failures, 401 or 404. Zero is none.
 	Status int `json:"status,omitempty"`
 	// Calls is how many calls of each new client fail.
 	Calls int `json:"calls,omitempty"`
-	// For is how long after its creation a client's calls fail.
-	For tstime.GoDuration `json:"for,omitzero"`
+	// Period is how long after its creation a client's calls fail.
+	Period tstime.GoDuration `json:"for,omitzero"`
 }
 
 func (w *Switches) setDefaults() {
@@ -290,16 +290,16 @@ func ParseSwitches(b []byte) (Switches, error) {
 	return w, w.validate()
 }
 
-func decodeSwitches(b []byte, into *Switches) error {
+func decodeSwitches(b []byte, dst *Switches) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	return d.Decode(into)
+	return d.Decode(dst)
 }
 
 // switchRoutes adds routes with which other processes change the switches: PUT replaces all,
 // PATCH changes those in the body.
 func (s *Server) switchRoutes(m *http.ServeMux) {
-	set := func(w http.ResponseWriter, r *http.Request, from func(Switches) Switches) {
+	set := func(w http.ResponseWriter, r *http.Request, base func(Switches) Switches) {
 		// The body is read before the lock is taken.
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
@@ -307,7 +307,7 @@ func (s *Server) switchRoutes(m *http.ServeMux) {
 			return
 		}
 		err = s.SetSwitches(func(sw *Switches) {
-			next := from(*sw)
+			next := base(*sw)
 			if err := decodeSwitches(b, &next); err == nil {
 				*sw = next
 			}
@@ -324,6 +324,6 @@ func (s *Server) switchRoutes(m *http.ServeMux) {
 		set(w, r, func(Switches) Switches { return Switches{} })
 	})
 	m.HandleFunc("PATCH /sim/switches", func(w http.ResponseWriter, r *http.Request) {
-		set(w, r, func(now Switches) Switches { return now })
+		set(w, r, func(current Switches) Switches { return current })
 	})
 }

@@ -125,23 +125,23 @@ func TestCertCondition(t *testing.T) {
 	n := r.NewNode(t, "host", "tag:k8s")
 	id := simtest.NodeID(t, n)
 	own, both := []string{"host." + r.Domain()}, []string{"host." + r.Domain(), "web." + r.Domain()}
-	has := func(want []string) func() bool {
+	match := func(want []string) func() bool {
 		return func() bool { return slices.Equal(certDomains(t, n), want) }
 	}
 	ln := host(t, n)
 	simtest.Eventually(t, "the host is known", func() bool { return len(r.State().Services[0].Hosts) == 1 })
-	simtest.Eventually(t, "an unapproved host has its own name only", has(own))
+	simtest.Eventually(t, "an unapproved host has its own name only", match(own))
 	call(t, r, http.MethodPost, "/api/v2/tailnet/-/services/svc:web/device/"+id+"/approved", map[string]bool{"approved": true}, new(map[string]bool))
-	simtest.Eventually(t, "an approved host that advertises has the service's", has(both))
+	simtest.Eventually(t, "an approved host that advertises has the service's", match(both))
 	mustDo(t, ln.Close())
-	simtest.Eventually(t, "a host that advertises no more loses it", has(own))
+	simtest.Eventually(t, "a host that advertises no more loses it", match(own))
 
 	// A puppet has no certificates, but the same condition applies to their requests.
 	mustDo(t, r.SetOffers(id, tailnetsim.Offer{Service: vipName, Ports: []uint16{80}, Withdrawn: true}))
 	set(t, r, func(w *tailnetsim.Switches) { w.CertDomains = tailnetsim.CertServed })
-	simtest.Eventually(t, "with the other condition serving is enough", has(both))
+	simtest.Eventually(t, "with the other condition serving is enough", match(both))
 	set(t, r, func(w *tailnetsim.Switches) { w.CertDomains = tailnetsim.CertAdvertised })
-	simtest.Eventually(t, "and with the first it is not", has(own))
+	simtest.Eventually(t, "and with the first it is not", match(own))
 }
 
 func TestSwitchRoutes(t *testing.T) {

@@ -188,7 +188,7 @@ func (t *authTransport) ask(ctx context.Context) (*token, error) {
 		return nil, errors.New("cannot ask for an OAuth token, check the API URL")
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	asked := t.clock.Now()
+	start := t.clock.Now()
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		return nil, tokenError(err)
@@ -210,13 +210,13 @@ func (t *authTransport) ask(ctx context.Context) (*token, error) {
 	}
 	t.scopes.Store(scopesOf(answer.Scope))
 	life := time.Duration(answer.ExpiresIn) * time.Second
-	return &token{secret: answer.AccessToken, renew: asked.Add(life - min(renewEarly, life/5))}, nil
+	return &token{secret: answer.AccessToken, renew: start.Add(life - min(renewEarly, life/5))}, nil
 }
 
 func tokenError(err error) error {
-	var known *Error
-	if errors.As(err, &known) {
-		return known
+	var typedErr *Error
+	if errors.As(err, &typedErr) {
+		return typedErr
 	}
 	return &Error{Class: ClassUnavailable, Message: "cannot get an OAuth token: " + networkMessage(err)}
 }
@@ -248,11 +248,11 @@ type namingTransport struct {
 func (t *namingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
-		var known *Error
-		if !errors.As(err, &known) {
+		var typedErr *Error
+		if !errors.As(err, &typedErr) {
 			return nil, err
 		}
-		e := *known
+		e := *typedErr
 		e.Credential, e.Hint = t.credential, t.hint
 		return nil, &e
 	}
@@ -263,12 +263,12 @@ func (t *namingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		return nil, err
 	}
-	said := tsclient.APIError{}
-	if err := json.Unmarshal(b, &said); err != nil {
-		said.Message = http.StatusText(resp.StatusCode)
+	apiErr := tsclient.APIError{}
+	if err := json.Unmarshal(b, &apiErr); err != nil {
+		apiErr.Message = http.StatusText(resp.StatusCode)
 	}
 	return nil, &Error{
-		Class: classOf(resp.StatusCode, said.Message), Status: resp.StatusCode, Message: scrub(said.Message),
+		Class: classOf(resp.StatusCode, apiErr.Message), Status: resp.StatusCode, Message: scrub(apiErr.Message),
 		Credential: t.credential, Hint: t.hint,
 	}
 }

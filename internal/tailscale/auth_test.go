@@ -101,10 +101,10 @@ func TestScopeIsNamed(t *testing.T) {
 func TestTokenRenewal(t *testing.T) {
 	issuer := simtest.NewIssuer(t, testIssuer)
 	sim := simtest.StartAPI(t, withIdentity(issuer, time.Hour))
-	fake := &fakeClock{now: time.Now()}
-	asked := 0
+	fake := &fakeClock{at: time.Now()}
+	tokens := 0
 	c, err := NewClient(Config{URL: sim.URL, ClientID: "kWork", Identity: func(context.Context) (string, error) {
-		asked++
+		tokens++
 		return issuer.Token(t, testSubject, testAudience, time.Now().Add(time.Hour)), nil
 	}}, Options{Rate: 1000, Burst: 1000, Metrics: NewMetrics(), Clock: fake})
 	if err != nil {
@@ -120,12 +120,12 @@ func TestTokenRenewal(t *testing.T) {
 		{reason: "A token is renewed before it expires.", pass: 90 * time.Second, want: 2},
 		{reason: "The new token is reused.", pass: 10 * time.Minute, want: 2},
 	} {
-		fake.now = fake.now.Add(step.pass)
+		fake.at = fake.at.Add(step.pass)
 		if _, err := c.Service(t.Context(), "svc:none"); !IsNotFound(err) {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
-		if asked != step.want {
-			t.Errorf("\n%s\nwant %d tokens, got %d", step.reason, step.want, asked)
+		if tokens != step.want {
+			t.Errorf("\n%s\nwant %d tokens, got %d", step.reason, step.want, tokens)
 		}
 	}
 }

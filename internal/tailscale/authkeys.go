@@ -48,7 +48,7 @@ type authKeyLoader struct {
 	client *Client
 
 	mu    sync.Mutex
-	known map[string]Key
+	cache map[string]Key
 }
 
 // load returns the valid keys without their secrets.
@@ -87,26 +87,26 @@ func (l *authKeyLoader) load(ctx context.Context) ([]Key, time.Time, error) {
 // hundreds of IDs may need more time than one load has, and the next load continues. The caller
 // holds the lock.
 func (l *authKeyLoader) full(ctx context.Context, id string) (Key, error) {
-	if k, ok := l.known[id]; ok {
+	if k, ok := l.cache[id]; ok {
 		return k, nil
 	}
 	k, err := l.client.AuthKey(ctx, id)
 	if err != nil {
 		return Key{}, err
 	}
-	l.known[id] = *k
+	l.cache[id] = *k
 	return *k, nil
 }
 
 // forgetOthers removes the cached keys that are not listed. The caller holds the lock.
 func (l *authKeyLoader) forgetOthers(listed []Key) {
-	known := map[string]Key{}
+	cache := map[string]Key{}
 	for _, k := range listed {
-		if full, ok := l.known[k.ID]; ok {
-			known[k.ID] = full
+		if full, ok := l.cache[k.ID]; ok {
+			cache[k.ID] = full
 		}
 	}
-	l.known = known
+	l.cache = cache
 }
 
 // AuthKeys returns the tailnet's valid auth keys, without their secrets, from a

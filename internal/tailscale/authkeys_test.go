@@ -129,7 +129,7 @@ func TestAuthKeysByIDOnlyContinues(t *testing.T) {
 	var got []Key
 	var err error
 	for range keys/perLoad + 1 {
-		n.left.Store(perLoad)
+		n.remaining.Store(perLoad)
 		if got, err = c.AuthKeys(t.Context(), Cached); err == nil {
 			break
 		}
@@ -147,14 +147,14 @@ func TestAuthKeysByIDOnlyContinues(t *testing.T) {
 
 // idKeys is an API that lists only the identifiers of keys. All are auth keys except for k2.
 type idKeys struct {
-	ids  []string
-	gets atomic.Int32 // Requests for keys.
-	left atomic.Int32 // Requests for keys until the API refuses them. Negative means all.
+	ids       []string
+	gets      atomic.Int32 // Requests for keys.
+	remaining atomic.Int32 // Requests for keys until the API refuses them. Negative means all.
 }
 
 func (n *idKeys) start(t *testing.T) string {
 	t.Helper()
-	n.left.Store(-1)
+	n.remaining.Store(-1)
 	m := http.NewServeMux()
 	answer := func(w http.ResponseWriter, v any) {
 		if err := json.NewEncoder(w).Encode(v); err != nil {
@@ -173,11 +173,11 @@ func (n *idKeys) start(t *testing.T) string {
 		answer(w, map[string]any{"keys": ids})
 	})
 	m.HandleFunc("GET /api/v2/tailnet/-/keys/{id}", func(w http.ResponseWriter, r *http.Request) {
-		if n.left.Load() == 0 {
+		if n.remaining.Load() == 0 {
 			w.WriteHeader(http.StatusTooManyRequests)
 			return
 		}
-		n.left.Add(-1)
+		n.remaining.Add(-1)
 		n.gets.Add(1)
 		kind := "auth"
 		if r.PathValue("id") == "k2" {

@@ -159,14 +159,14 @@ func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 		listMaxAge: o.ListMaxAge,
 		login:      l,
 	}
-	now := o.clock()
-	c.services = &list[Service]{is: isService, clock: now, load: counted(o.Metrics, listServices, c.loadServices)}
-	c.devices = &list[Device]{is: isDevice, clock: now, load: counted(o.Metrics, listDevices, c.loadDevices)}
-	c.authKeys = &list[Key]{is: isKey, clock: now, load: counted(o.Metrics, "keys", (&authKeyLoader{client: c}).load)}
-	c.webhooks = &list[Webhook]{is: isWebhook, clock: now, load: counted(o.Metrics, "webhooks", c.loadWebhooks)}
-	c.credentials = &list[Key]{is: isKey, clock: now, load: counted(o.Metrics, "trust-credentials", c.loadTrustCredentials)}
-	c.integrations = &list[PostureIntegration]{is: isPostureIntegration, clock: now, load: counted(o.Metrics, "posture-integrations", c.loadPostureIntegrations)}
-	c.values = newTailnetValues(c, now)
+	clk := o.clock()
+	c.services = &list[Service]{match: isService, clock: clk, load: counted(o.Metrics, listServices, c.loadServices)}
+	c.devices = &list[Device]{match: isDevice, clock: clk, load: counted(o.Metrics, listDevices, c.loadDevices)}
+	c.authKeys = &list[Key]{match: isKey, clock: clk, load: counted(o.Metrics, "keys", (&authKeyLoader{client: c}).load)}
+	c.webhooks = &list[Webhook]{match: isWebhook, clock: clk, load: counted(o.Metrics, "webhooks", c.loadWebhooks)}
+	c.credentials = &list[Key]{match: isKey, clock: clk, load: counted(o.Metrics, "trust-credentials", c.loadTrustCredentials)}
+	c.integrations = &list[PostureIntegration]{match: isPostureIntegration, clock: clk, load: counted(o.Metrics, "posture-integrations", c.loadPostureIntegrations)}
+	c.values = newTailnetValues(c, clk)
 	return c
 }
 

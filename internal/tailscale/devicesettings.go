@@ -77,11 +77,11 @@ func EditRoutes(current, approve, withdraw []string) []string {
 	return slices.Compact(out)
 }
 
-func (c *Client) editDevice(ctx context.Context, nodeID string, edit func(*Device), do func() error) error {
+func (c *Client) editDevice(ctx context.Context, nodeID string, edit func(*Device), send func() error) error {
 	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
-	return c.devices.write(nodeID, func() (fold[Device], error) { return edited(edit), do() })
+	return c.devices.write(nodeID, func() (fold[Device], error) { return edited(edit), send() })
 }
 
 // DeviceAttributes returns a device's posture attributes by key: strings, float64s and bools. It
@@ -101,8 +101,8 @@ func (c *Client) SetDeviceAttribute(ctx context.Context, nodeID, key string, val
 		return err
 	}
 	// The client library always sends an expiry: the year 1 if there is none.
-	in := map[string]any{"value": value}
-	return c.raw(ctx, scopeDeviceAttributes, http.MethodPost, in, nil, "device", nodeID, "attributes", key)
+	body := map[string]any{"value": value}
+	return c.raw(ctx, scopeDeviceAttributes, http.MethodPost, body, nil, "device", nodeID, "attributes", key)
 }
 
 // DeleteDeviceAttribute removes a custom posture attribute. It returns no error if the attribute

@@ -24,14 +24,14 @@ func TestDeviceSettings(t *testing.T) {
 	if _, err := c.Devices(ctx, Cached); err != nil {
 		t.Fatal(err)
 	}
-	for what, do := range map[string]func() error{
+	for setting, set := range map[string]func() error{
 		"Authorized":        func() error { return c.SetDeviceAuthorized(ctx, id, false) },
 		"KeyExpiryDisabled": func() error { return c.SetDeviceKeyExpiryDisabled(ctx, id, true) },
 		"Name":              func() error { return c.SetDeviceName(ctx, id, "gateway") },
 		"Routes":            func() error { return c.EditDeviceRoutes(ctx, id, []string{"10.0.0.0/16"}, nil) },
 	} {
-		if err := do(); err != nil {
-			t.Errorf("SetDevice%s(...): %v", what, err)
+		if err := set(); err != nil {
+			t.Errorf("SetDevice%s(...): %v", setting, err)
 		}
 	}
 	type seen struct {
@@ -39,7 +39,7 @@ func TestDeviceSettings(t *testing.T) {
 		Authorized, KeyExpiryDisabled bool
 		Routes                        []string
 	}
-	of := func(d Device) seen {
+	summary := func(d Device) seen {
 		name, _, _ := strings.Cut(d.Name, ".")
 		return seen{Name: name, Authorized: d.Authorized, KeyExpiryDisabled: d.KeyExpiryDisabled, Routes: d.EnabledRoutes}
 	}
@@ -48,14 +48,14 @@ func TestDeviceSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, of(*fresh)); diff != "" {
+	if diff := cmp.Diff(want, summary(*fresh)); diff != "" {
 		t.Errorf("Device(...): -want, +got:\n%s", diff)
 	}
 	all, err := c.Devices(ctx, Cached)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("Devices(...): %d, %v", len(all), err)
 	}
-	if diff := cmp.Diff(want, of(all[0])); diff != "" {
+	if diff := cmp.Diff(want, summary(all[0])); diff != "" {
 		t.Errorf("Devices(...) follow writes: -want, +got:\n%s", diff)
 	}
 	if n := sim.Calls()["GET /api/v2/tailnet/{tailnet}/devices"]; n != 1 {

@@ -70,11 +70,11 @@ func (c *Client) writeRich(ctx context.Context, set func(*dnsDocument) error, ke
 		return false, err
 	}
 	if d == nil {
-		kept, err := keeps()
+		retained, err := keeps()
 		switch {
 		case err != nil:
 			return false, classify(err, scopeDNS, true)
-		case kept:
+		case retained:
 			return false, errNoDNSDocument()
 		}
 		return false, nil
@@ -86,8 +86,8 @@ func (c *Client) writeRich(ctx context.Context, set func(*dnsDocument) error, ke
 }
 
 func (c *Client) putDNSDocument(ctx context.Context, d *dnsDocument) error {
-	known := namesOf[dnsConfiguration]()
-	_, err := c.writeKeeping(ctx, c.dnsWrite("configuration"), d.fields.only(known...), d.fields.without(known...))
+	names := namesOf[dnsConfiguration]()
+	_, err := c.writeKeeping(ctx, c.dnsWrite("configuration"), d.fields.only(names...), d.fields.without(names...))
 	var e *Error
 	if d.rich && errors.As(err, &e) && e.Class == ClassInvalid {
 		// Tailscale refuses MagicDNS without a global nameserver there, although a new tailnet has
@@ -198,11 +198,11 @@ func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
 
 // SetSearchPaths replaces the search paths.
 func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
-	of := map[string][]string{}
+	domains := map[string][]string{}
 	for _, p := range paths {
-		of[p] = nil
+		domains[p] = nil
 	}
-	if err := c.checkDomains(of); err != nil {
+	if err := c.checkDomains(domains); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -235,13 +235,13 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 			return err
 		}
 	}
-	left, err := c.ignoredDomains(ctx, domains)
-	if err != nil || len(left) == 0 {
+	ignored, err := c.ignoredDomains(ctx, domains)
+	if err != nil || len(ignored) == 0 {
 		return err
 	}
 	return &Error{
 		Class: ClassUnavailable, Scope: scopeDNSWrite, Status: http.StatusOK,
-		Message: "it ignored a change of the nameservers for " + scrub(strings.Join(left[:min(len(left), maxNamedDomains)], ", ")) + "; change them in the admin console",
+		Message: "it ignored a change of the nameservers for " + scrub(strings.Join(ignored[:min(len(ignored), maxNamedDomains)], ", ")) + "; change them in the admin console",
 	}
 }
 
@@ -249,27 +249,27 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 // (OpenAPI, PATCH /tailnet/{tailnet}/dns/split-dns). The effect of an empty list is not documented, so
 // it is the second attempt.
 func (c *Client) patchSplitDNS(ctx context.Context, domains map[string][]string) error {
-	in, removed := make(map[string][]string, len(domains)), map[string][]string{}
+	patch, removed := make(map[string][]string, len(domains)), map[string][]string{}
 	for domain, ns := range domains {
-		in[domain] = nil
+		patch[domain] = nil
 		if len(ns) > 0 {
-			in[domain] = ns
+			patch[domain] = ns
 		} else {
 			removed[domain] = nil
 		}
 	}
-	if err := c.sendSplitDNS(ctx, in); err != nil || len(removed) == 0 {
+	if err := c.sendSplitDNS(ctx, patch); err != nil || len(removed) == 0 {
 		return err
 	}
-	left, err := c.ignoredDomains(ctx, removed)
-	if err != nil || len(left) == 0 {
+	ignored, err := c.ignoredDomains(ctx, removed)
+	if err != nil || len(ignored) == 0 {
 		return err
 	}
-	again := make(map[string][]string, len(left))
-	for _, domain := range left {
-		again[domain] = []string{}
+	retry := make(map[string][]string, len(ignored))
+	for _, domain := range ignored {
+		retry[domain] = []string{}
 	}
-	return c.sendSplitDNS(ctx, again)
+	return c.sendSplitDNS(ctx, retry)
 }
 
 // maxNamedDomains is how many domains an error names.
@@ -305,29 +305,29 @@ func (c *Client) ignoredDomains(ctx context.Context, domains map[string][]string
 
 // sameAddresses reports whether two lists have the same addresses, in any order.
 func sameAddresses(a, b []string) bool {
-	in := map[string]bool{}
+	addresses := map[string]bool{}
 	for _, x := range a {
-		in[canonicalAddress(x)] = true
+		addresses[canonicalAddress(x)] = true
 	}
 	both := map[string]bool{}
 	for _, x := range b {
 		both[canonicalAddress(x)] = true
 	}
-	return maps.Equal(in, both)
+	return maps.Equal(addresses, both)
 }
 
 // SetMagicDNS turns MagicDNS on or off.
-func (c *Client) SetMagicDNS(ctx context.Context, on bool) error {
+func (c *Client) SetMagicDNS(ctx context.Context, enabled bool) error {
 	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
 	defer c.expireDNS()
-	return c.replace(ctx, c.dnsWrite("preferences"), map[string]bool{"magicDNS": on})
+	return c.replace(ctx, c.dnsWrite("preferences"), map[string]bool{"magicDNS": enabled})
 }
 
 // SetOverrideLocalDNS changes only that setting. The API can only replace the whole configuration,
 // so a concurrent write of another client may be lost.
-func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
+func (c *Client) SetOverrideLocalDNS(ctx context.Context, enabled bool) error {
 	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
@@ -344,13 +344,13 @@ func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
 		return err
 	}
 	var current bool
-	if err := preferences.decode("overrideLocalDNS", &current); err != nil || current == on {
+	if err := preferences.decode("overrideLocalDNS", &current); err != nil || current == enabled {
 		return err
 	}
 	if preferences == nil {
 		preferences = Fields{}
 	}
-	if err := errors.Join(preferences.set("overrideLocalDNS", on), d.fields.set("preferences", preferences)); err != nil {
+	if err := errors.Join(preferences.set("overrideLocalDNS", enabled), d.fields.set("preferences", preferences)); err != nil {
 		return err
 	}
 	return c.putDNSDocument(ctx, d)

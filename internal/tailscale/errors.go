@@ -158,9 +158,9 @@ func classify(err error, scope string, wholeTailnet bool) error {
 	if err == nil {
 		return nil
 	}
-	var known *Error
-	if errors.As(err, &known) {
-		e := *known
+	var typedErr *Error
+	if errors.As(err, &typedErr) {
+		e := *typedErr
 		if e.Scope == "" {
 			e.Scope = scope
 		}

@@ -70,59 +70,59 @@ func TestGuard(t *testing.T) {
 	c := whole.Guarded(closed{tag: "tag:shop", service: "svc:shop", domain: "shop.example.com"})
 	ctx := t.Context()
 	cases := map[string]struct {
-		do     func() error
+		call   func() error
 		beyond bool
 	}{
-		"PutService": {do: func() error { _, err := c.PutService(ctx, Service{Name: "svc:blog"}); return err }, beyond: true},
-		"PutServiceTags": {do: func() error {
+		"PutService": {call: func() error { _, err := c.PutService(ctx, Service{Name: "svc:blog"}); return err }, beyond: true},
+		"PutServiceTags": {call: func() error {
 			_, err := c.PutService(ctx, Service{Name: "svc:shop", Tags: []string{"tag:x"}})
 			return err
 		}, beyond: true},
-		"DeleteService":        {do: func() error { return c.DeleteService(ctx, "svc:blog") }, beyond: true},
-		"DeleteServiceOurs":    {do: func() error { return c.DeleteService(ctx, "svc:shop") }},
-		"ApproveHost":          {do: func() error { _, err := c.ApproveHost(ctx, "svc:blog", "nOurs"); return err }, beyond: true},
-		"DeleteDevice":         {do: func() error { return c.DeleteDevice(ctx, "nTheirs") }, beyond: true},
-		"DeleteDevicePerson":   {do: func() error { return c.DeleteDevice(ctx, "nPerson") }, beyond: true},
-		"DeleteDeviceUnlisted": {do: func() error { return c.DeleteDevice(ctx, "nNew") }, beyond: true},
-		"SetDeviceTags":        {do: func() error { return c.SetDeviceTags(ctx, "nOurs", []string{"tag:x"}) }, beyond: true},
-		"SetDeviceTagsTheirs":  {do: func() error { return c.SetDeviceTags(ctx, "nTheirs", []string{"tag:shop"}) }, beyond: true},
-		"SetDeviceAuthorized":  {do: func() error { return c.SetDeviceAuthorized(ctx, "nTheirs", true) }, beyond: true},
-		"SetDeviceName":        {do: func() error { return c.SetDeviceName(ctx, "nTheirs", "x") }, beyond: true},
-		"EditDeviceRoutes":     {do: func() error { return c.EditDeviceRoutes(ctx, "nTheirs", nil, nil) }, beyond: true},
-		"SetDeviceKeyExpiry":   {do: func() error { return c.SetDeviceKeyExpiryDisabled(ctx, "nTheirs", true) }, beyond: true},
-		"SetDeviceAttribute":   {do: func() error { return c.SetDeviceAttribute(ctx, "nTheirs", "custom:x", 1) }, beyond: true},
-		"DelDeviceAttribute":   {do: func() error { return c.DeleteDeviceAttribute(ctx, "nTheirs", "custom:x") }, beyond: true},
-		"SetDeviceNameOurs":    {do: func() error { return c.SetDeviceName(ctx, "nOurs", "x") }},
-		"CreateKey": {do: func() error {
+		"DeleteService":        {call: func() error { return c.DeleteService(ctx, "svc:blog") }, beyond: true},
+		"DeleteServiceOurs":    {call: func() error { return c.DeleteService(ctx, "svc:shop") }},
+		"ApproveHost":          {call: func() error { _, err := c.ApproveHost(ctx, "svc:blog", "nOurs"); return err }, beyond: true},
+		"DeleteDevice":         {call: func() error { return c.DeleteDevice(ctx, "nTheirs") }, beyond: true},
+		"DeleteDevicePerson":   {call: func() error { return c.DeleteDevice(ctx, "nPerson") }, beyond: true},
+		"DeleteDeviceUnlisted": {call: func() error { return c.DeleteDevice(ctx, "nNew") }, beyond: true},
+		"SetDeviceTags":        {call: func() error { return c.SetDeviceTags(ctx, "nOurs", []string{"tag:x"}) }, beyond: true},
+		"SetDeviceTagsTheirs":  {call: func() error { return c.SetDeviceTags(ctx, "nTheirs", []string{"tag:shop"}) }, beyond: true},
+		"SetDeviceAuthorized":  {call: func() error { return c.SetDeviceAuthorized(ctx, "nTheirs", true) }, beyond: true},
+		"SetDeviceName":        {call: func() error { return c.SetDeviceName(ctx, "nTheirs", "x") }, beyond: true},
+		"EditDeviceRoutes":     {call: func() error { return c.EditDeviceRoutes(ctx, "nTheirs", nil, nil) }, beyond: true},
+		"SetDeviceKeyExpiry":   {call: func() error { return c.SetDeviceKeyExpiryDisabled(ctx, "nTheirs", true) }, beyond: true},
+		"SetDeviceAttribute":   {call: func() error { return c.SetDeviceAttribute(ctx, "nTheirs", "custom:x", 1) }, beyond: true},
+		"DelDeviceAttribute":   {call: func() error { return c.DeleteDeviceAttribute(ctx, "nTheirs", "custom:x") }, beyond: true},
+		"SetDeviceNameOurs":    {call: func() error { return c.SetDeviceName(ctx, "nOurs", "x") }},
+		"CreateKey": {call: func() error {
 			_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:x"}})
 			return err
 		}, beyond: true},
-		"CreateKeyUntagged": {do: func() error { _, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true}); return err }, beyond: true},
-		"CreateAuthKey": {do: func() error {
+		"CreateKeyUntagged": {call: func() error { _, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true}); return err }, beyond: true},
+		"CreateAuthKey": {call: func() error {
 			_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:x"}})
 			return err
 		}, beyond: true},
-		"CreateOAuthClient": {do: func() error {
+		"CreateOAuthClient": {call: func() error {
 			_, err := c.CreateOAuthClient(ctx, OAuthClientRequest{Tags: []string{"tag:x"}})
 			return err
 		}, beyond: true},
-		"SetOAuthClient":      {do: func() error { return c.SetOAuthClient(ctx, "k", OAuthClientRequest{}) }, beyond: true},
-		"CreateIdentity":      {do: func() error { _, err := c.CreateFederatedIdentity(ctx, FederatedIdentityRequest{}); return err }, beyond: true},
-		"SetIdentity":         {do: func() error { return c.SetFederatedIdentity(ctx, "k", FederatedIdentityRequest{}) }, beyond: true},
-		"RevokeAuthKeyOurs":   {do: func() error { return c.RevokeAuthKey(ctx, "kOurs") }},
-		"RevokeAuthKey":       {do: func() error { return c.RevokeAuthKey(ctx, "kTheirs") }, beyond: true},
-		"RevokeClient":        {do: func() error { return c.RevokeAuthKey(ctx, "kClient") }, beyond: true},
-		"PatchSplitDNS":       {do: func() error { return c.PatchSplitDNS(ctx, map[string][]string{"example.com": nil}) }, beyond: true},
-		"PatchSplitDNSOurs":   {do: func() error { return c.PatchSplitDNS(ctx, map[string][]string{"shop.example.com": nil}) }},
-		"SetNameservers":      {do: func() error { return c.SetNameservers(ctx, nil) }, beyond: true},
-		"SetSearchPaths":      {do: func() error { return c.SetSearchPaths(ctx, []string{"example.com"}) }, beyond: true},
-		"SetMagicDNS":         {do: func() error { return c.SetMagicDNS(ctx, false) }, beyond: true},
-		"SetOverrideLocalDNS": {do: func() error { return c.SetOverrideLocalDNS(ctx, true) }, beyond: true},
+		"SetOAuthClient":      {call: func() error { return c.SetOAuthClient(ctx, "k", OAuthClientRequest{}) }, beyond: true},
+		"CreateIdentity":      {call: func() error { _, err := c.CreateFederatedIdentity(ctx, FederatedIdentityRequest{}); return err }, beyond: true},
+		"SetIdentity":         {call: func() error { return c.SetFederatedIdentity(ctx, "k", FederatedIdentityRequest{}) }, beyond: true},
+		"RevokeAuthKeyOurs":   {call: func() error { return c.RevokeAuthKey(ctx, "kOurs") }},
+		"RevokeAuthKey":       {call: func() error { return c.RevokeAuthKey(ctx, "kTheirs") }, beyond: true},
+		"RevokeClient":        {call: func() error { return c.RevokeAuthKey(ctx, "kClient") }, beyond: true},
+		"PatchSplitDNS":       {call: func() error { return c.PatchSplitDNS(ctx, map[string][]string{"example.com": nil}) }, beyond: true},
+		"PatchSplitDNSOurs":   {call: func() error { return c.PatchSplitDNS(ctx, map[string][]string{"shop.example.com": nil}) }},
+		"SetNameservers":      {call: func() error { return c.SetNameservers(ctx, nil) }, beyond: true},
+		"SetSearchPaths":      {call: func() error { return c.SetSearchPaths(ctx, []string{"example.com"}) }, beyond: true},
+		"SetMagicDNS":         {call: func() error { return c.SetMagicDNS(ctx, false) }, beyond: true},
+		"SetOverrideLocalDNS": {call: func() error { return c.SetOverrideLocalDNS(ctx, true) }, beyond: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			writes = nil
-			err := tc.do()
+			err := tc.call()
 			if (err != nil) != tc.beyond || (len(writes) > 0) == tc.beyond {
 				t.Errorf("want a refusal: %t, got %v and the writes %v", tc.beyond, err, writes)
 			}

@@ -17,7 +17,7 @@ import (
 // TestHostileReplies verifies that hostile responses use limited memory and time, and that
 // redirects are not followed.
 func TestHostileReplies(t *testing.T) {
-	var elsewhere, asked atomic.Int32
+	var elsewhere, requests atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		elsewhere.Add(1)
 		_, _ = w.Write([]byte(`{"access_token":"t","expires_in":3600,"devices":[]}`))
@@ -62,38 +62,38 @@ func TestHostileReplies(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		answer http.HandlerFunc
-		do     func(ctx context.Context, c *Client) error
+		call   func(ctx context.Context, c *Client) error
 		oauth  bool
 		want   string
 		memory uint64 // Maximum of all allocations together, in MiB.
 	}{
-		"Endless":       {reason: "The size of an object is limited.", answer: endless, do: device, want: "more than 1048576 bytes", memory: 64},
-		"EndlessRaw":    {reason: "The limit applies to raw calls.", answer: endless, do: service, want: "more than 1048576 bytes", memory: 64},
-		"EndlessList":   {reason: "The size of a list is limited.", answer: endless, do: devices, want: "more than 67108864 bytes", memory: 512},
-		"EndlessError":  {reason: "The size of an error is limited.", answer: func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadRequest); endless(w, r) }, do: service, want: "more than 1048576 bytes", memory: 64},
-		"EndlessToken":  {reason: "The size of a token response is limited.", answer: endless, do: service, oauth: true, want: "more than 1048576 bytes", memory: 64},
-		"Deep":          {reason: "The nesting of an object is limited.", answer: text(http.StatusOK, deep), do: service, want: "nests deeper than 64", memory: 64},
-		"DeepInside":    {reason: "The nesting limit applies at any place.", answer: text(http.StatusOK, `{"name":"[[\"","x":`+deep+`}`), do: service, want: "nests deeper than 64", memory: 64},
-		"DeepError":     {reason: "The nesting of an error is limited.", answer: text(http.StatusBadRequest, `{"message":"x","data":`+deep+`}`), do: device, want: "nests deeper than 64", memory: 64},
-		"DeepPolicy":    {reason: "The nesting of a policy file is limited, also behind comments.", answer: text(http.StatusOK, "// \"\n/* \" */"+deep), do: policy, want: "nests deeper than 64", memory: 64},
-		"DeepToken":     {reason: "The nesting of a token response is limited.", answer: text(http.StatusOK, deep), do: service, oauth: true, want: "nests deeper than 64", memory: 64},
-		"Slow":          {reason: "A slow response does not keep a call open.", answer: slow, do: device, want: "no answer in time", memory: 64},
-		"SlowRaw":       {reason: "The time limit applies to raw calls.", answer: slow, do: service, want: "no answer in time", memory: 64},
-		"SlowToken":     {reason: "A slow token response does not keep a call open.", answer: slow, do: service, oauth: true, want: "no answer in time", memory: 64},
-		"Types":         {reason: "Types are checked.", answer: text(http.StatusOK, `{"name":{"a":1},"addrs":"x"}`), do: service, want: "could not be read", memory: 64},
-		"TypesList":     {reason: "Types in lists are checked.", answer: text(http.StatusOK, `{"devices":[{"nodeId":7}]}`), do: devices, want: "could not be read", memory: 64},
-		"Redirect":      {reason: "Requests are not sent to other hosts.", answer: redirect, do: device, want: "unexpected redirect", memory: 64},
-		"RedirectRaw":   {reason: "Raw calls are not sent to other hosts.", answer: redirect, do: service, want: "unexpected redirect", memory: 64},
-		"RedirectToken": {reason: "Secrets are not sent to other hosts.", answer: redirect, do: service, oauth: true, want: "cannot get an OAuth token", memory: 64},
+		"Endless":       {reason: "The size of an object is limited.", answer: endless, call: device, want: "more than 1048576 bytes", memory: 64},
+		"EndlessRaw":    {reason: "The limit applies to raw calls.", answer: endless, call: service, want: "more than 1048576 bytes", memory: 64},
+		"EndlessList":   {reason: "The size of a list is limited.", answer: endless, call: devices, want: "more than 67108864 bytes", memory: 512},
+		"EndlessError":  {reason: "The size of an error is limited.", answer: func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadRequest); endless(w, r) }, call: service, want: "more than 1048576 bytes", memory: 64},
+		"EndlessToken":  {reason: "The size of a token response is limited.", answer: endless, call: service, oauth: true, want: "more than 1048576 bytes", memory: 64},
+		"Deep":          {reason: "The nesting of an object is limited.", answer: text(http.StatusOK, deep), call: service, want: "nests deeper than 64", memory: 64},
+		"DeepInside":    {reason: "The nesting limit applies at any place.", answer: text(http.StatusOK, `{"name":"[[\"","x":`+deep+`}`), call: service, want: "nests deeper than 64", memory: 64},
+		"DeepError":     {reason: "The nesting of an error is limited.", answer: text(http.StatusBadRequest, `{"message":"x","data":`+deep+`}`), call: device, want: "nests deeper than 64", memory: 64},
+		"DeepPolicy":    {reason: "The nesting of a policy file is limited, also behind comments.", answer: text(http.StatusOK, "// \"\n/* \" */"+deep), call: policy, want: "nests deeper than 64", memory: 64},
+		"DeepToken":     {reason: "The nesting of a token response is limited.", answer: text(http.StatusOK, deep), call: service, oauth: true, want: "nests deeper than 64", memory: 64},
+		"Slow":          {reason: "A slow response does not keep a call open.", answer: slow, call: device, want: "no answer in time", memory: 64},
+		"SlowRaw":       {reason: "The time limit applies to raw calls.", answer: slow, call: service, want: "no answer in time", memory: 64},
+		"SlowToken":     {reason: "A slow token response does not keep a call open.", answer: slow, call: service, oauth: true, want: "no answer in time", memory: 64},
+		"Types":         {reason: "Types are checked.", answer: text(http.StatusOK, `{"name":{"a":1},"addrs":"x"}`), call: service, want: "could not be read", memory: 64},
+		"TypesList":     {reason: "Types in lists are checked.", answer: text(http.StatusOK, `{"devices":[{"nodeId":7}]}`), call: devices, want: "could not be read", memory: 64},
+		"Redirect":      {reason: "Requests are not sent to other hosts.", answer: redirect, call: device, want: "unexpected redirect", memory: 64},
+		"RedirectRaw":   {reason: "Raw calls are not sent to other hosts.", answer: redirect, call: service, want: "unexpected redirect", memory: 64},
+		"RedirectToken": {reason: "Secrets are not sent to other hosts.", answer: redirect, call: service, oauth: true, want: "cannot get an OAuth token", memory: 64},
 		"Control": {
-			reason: "A message cannot change the text around it.", answer: text(http.StatusBadRequest, `{"message":"a\u001b[31m\u0000b\u202ec\r\nd"}`), do: service,
+			reason: "A message cannot change the text around it.", answer: text(http.StatusBadRequest, `{"message":"a\u001b[31m\u0000b\u202ec\r\nd"}`), call: service,
 			want: "answered 400: a [31m bc d", memory: 64,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked.Add(1)
+				requests.Add(1)
 				tc.answer(w, r)
 			}))
 			// Slow responses end when their requests end.
@@ -113,22 +113,22 @@ func TestHostileReplies(t *testing.T) {
 				ctx = t.Context()
 			}
 			elsewhere.Store(0)
-			asked.Store(0)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			err = tc.do(ctx, c)
-			runtime.ReadMemStats(&after)
+			requests.Store(0)
+			var initial, final runtime.MemStats
+			runtime.ReadMemStats(&initial)
+			err = tc.call(ctx, c)
+			runtime.ReadMemStats(&final)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("\n%s\nwant %q, got: %v", tc.reason, tc.want, err)
 			}
 			if elsewhere.Load() != 0 {
 				t.Errorf("\n%s\na request went to another host", tc.reason)
 			}
-			if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > tc.memory {
+			if used := (final.TotalAlloc - initial.TotalAlloc) >> 20; used > tc.memory {
 				t.Errorf("\n%s\nit took %d MiB, want %d at most", tc.reason, used, tc.memory)
 			}
-			if strings.Contains(tc.want, "bytes") && asked.Load() != 1 {
-				t.Errorf("\n%s\ngot %d requests", tc.reason, asked.Load())
+			if strings.Contains(tc.want, "bytes") && requests.Load() != 1 {
+				t.Errorf("\n%s\ngot %d requests", tc.reason, requests.Load())
 			}
 		})
 	}
@@ -164,9 +164,9 @@ func TestDeeper(t *testing.T) {
 		`{"a":{"b":{"c":{"d":1}}}}`: true,
 		`["ends in a backslash \`:   false,
 	}
-	for in, want := range cases {
-		if got := deeper([]byte(in), 3); got != want {
-			t.Errorf("deeper(%q, 3): want %t, got %t", in, want, got)
+	for input, want := range cases {
+		if got := deeper([]byte(input), 3); got != want {
+			t.Errorf("deeper(%q, 3): want %t, got %t", input, want, got)
 		}
 	}
 }

@@ -80,17 +80,17 @@ func namesOf[T any]() []string {
 }
 
 // replace replaces the object at the path of a write, and keeps the fields of the current one that
-// are neither in the request nor known.
-func (c *Client) replace(ctx context.Context, r request, in any, known ...string) error {
+// are neither in the request nor in fields.
+func (c *Client) replace(ctx context.Context, r request, body any, fields ...string) error {
 	var current Fields
 	if err := c.raw(ctx, r.scope, http.MethodGet, nil, &current, r.path...); ignoreNotFound(err) != nil {
 		return err
 	}
-	own, err := fieldsOf(in)
+	own, err := fieldsOf(body)
 	if err != nil {
 		return err
 	}
-	_, err = c.writeKeeping(ctx, r, own, current.without(slices.Concat(known, slices.Collect(maps.Keys(own)))...))
+	_, err = c.writeKeeping(ctx, r, own, current.without(slices.Concat(fields, slices.Collect(maps.Keys(own)))...))
 	return err
 }
 

@@ -43,9 +43,9 @@ const (
 type writeRow struct {
 	share share
 
-	// kept writes to a tailnet where others have set something beside it, and fails the test unless
+	// check writes to a tailnet where others have set something beside it, and fails the test unless
 	// that stays. It is for shareKeep.
-	kept func(t *testing.T, w *keeper)
+	check func(t *testing.T, w *keeper)
 }
 
 // A keeper is a simulated tailnet with a client of the product and the official one.
@@ -123,11 +123,11 @@ var writeRows = map[string]writeRow{
 	"CreateOAuthClient":          {share: shareNew},
 	"CreatePostureIntegration":   {share: shareNew},
 	"CreateWebhook":              {share: shareNew},
-	"EditPolicyFile":             {share: shareKeep, kept: keepsPolicy},
-	"EditDeviceRoutes":           {share: shareKeep, kept: keepsRoutes},
+	"EditPolicyFile":             {share: shareKeep, check: keepsPolicy},
+	"EditDeviceRoutes":           {share: shareKeep, check: keepsRoutes},
 	"PatchSettings":              {share: sharePatch},
-	"PatchSplitDNS":              {share: shareKeep, kept: keepsSplitDNS},
-	"PutService":                 {share: shareKeep, kept: keepsService},
+	"PatchSplitDNS":              {share: shareKeep, check: keepsSplitDNS},
+	"PutService":                 {share: shareKeep, check: keepsService},
 	"RotateWebhookSecret":        {share: shareOne},
 	"SetContact":                 {share: sharePatch},
 	"SetDeviceAttribute":         {share: shareOne},
@@ -135,23 +135,23 @@ var writeRows = map[string]writeRow{
 	"SetDeviceKeyExpiryDisabled": {share: shareOne},
 	"SetDeviceName":              {share: shareOne},
 	"SetDeviceTags":              {share: shareWhole},
-	"SetFederatedIdentity":       {share: shareKeep, kept: keepsFederatedIdentity},
-	"SetLogstreamConfiguration":  {share: shareKeep, kept: keepsLogstream},
-	"SetMagicDNS": {share: shareKeep, kept: func(t *testing.T, w *keeper) {
+	"SetFederatedIdentity":       {share: shareKeep, check: keepsFederatedIdentity},
+	"SetLogstreamConfiguration":  {share: shareKeep, check: keepsLogstream},
+	"SetMagicDNS": {share: shareKeep, check: func(t *testing.T, w *keeper) {
 		w.dnsAfter(t, func() error { return w.SetMagicDNS(w.ctx, false) }, func(c *tsclient.DNSConfiguration) { c.Preferences.MagicDNS = false })
 		w.stays(t, "/tailnet/-/dns/preferences", func() error { return w.SetMagicDNS(w.ctx, true) })
 	}},
-	"SetNameservers": {share: shareKeep, kept: keepsNameservers},
-	"SetOAuthClient": {share: shareKeep, kept: keepsOAuthClient},
-	"SetOverrideLocalDNS": {share: shareKeep, kept: func(t *testing.T, w *keeper) {
+	"SetNameservers": {share: shareKeep, check: keepsNameservers},
+	"SetOAuthClient": {share: shareKeep, check: keepsOAuthClient},
+	"SetOverrideLocalDNS": {share: shareKeep, check: func(t *testing.T, w *keeper) {
 		w.dnsAfter(t, func() error { return w.SetOverrideLocalDNS(w.ctx, true) }, func(c *tsclient.DNSConfiguration) { c.Preferences.OverrideLocalDNS = true })
-		on := true
+		enabled := true
 		w.stays(t, "/tailnet/-/dns/configuration", func() error {
-			on = !on
-			return w.SetOverrideLocalDNS(w.ctx, on)
+			enabled = !enabled
+			return w.SetOverrideLocalDNS(w.ctx, enabled)
 		})
 	}},
-	"SetSearchPaths": {share: shareKeep, kept: func(t *testing.T, w *keeper) {
+	"SetSearchPaths": {share: shareKeep, check: func(t *testing.T, w *keeper) {
 		w.dnsAfter(t, func() error { return w.SetSearchPaths(w.ctx, []string{"b.example"}) }, func(c *tsclient.DNSConfiguration) { c.SearchPaths = []string{"b.example"} })
 		w.stays(t, "/tailnet/-/dns/searchpaths", func() error { return w.SetSearchPaths(w.ctx, []string{"c.example"}) })
 	}},
@@ -175,7 +175,7 @@ func TestWriteRows(t *testing.T) {
 		t.Errorf("Methods that write and rows differ: add a row that says what others may have set: -rows, +methods:\n%s", diff)
 	}
 	for name, row := range writeRows {
-		if (row.share == shareKeep) != (row.kept != nil) {
+		if (row.share == shareKeep) != (row.check != nil) {
 			t.Errorf("%s: a row with %q has a test, and no other one", name, shareKeep)
 		}
 	}
@@ -184,21 +184,21 @@ func TestWriteRows(t *testing.T) {
 // TestKeptByWrites writes in tailnets where others have set something beside.
 func TestKeptByWrites(t *testing.T) {
 	for name, row := range writeRows {
-		if row.kept == nil {
+		if row.check == nil {
 			continue
 		}
-		t.Run(name, func(t *testing.T) { row.kept(t, newKeeper(t)) })
+		t.Run(name, func(t *testing.T) { row.check(t, newKeeper(t)) })
 	}
 }
 
 func keepsPolicy(t *testing.T, w *keeper) {
-	before, err := w.PolicyFile(w.ctx, Current)
+	original, err := w.PolicyFile(w.ctx, Current)
 	w.ok(t, err)
 	_, err = w.EditPolicyFile(w.ctx, func(text string) (string, error) { return "// Of an admin.\n" + text, nil })
 	w.ok(t, err)
-	after, err := w.PolicyFile(w.ctx, Current)
+	updated, err := w.PolicyFile(w.ctx, Current)
 	w.ok(t, err)
-	if diff := cmp.Diff("// Of an admin.\n"+before.Text, after.Text); diff != "" {
+	if diff := cmp.Diff("// Of an admin.\n"+original.Text, updated.Text); diff != "" {
 		t.Errorf("the policy file: -want, +got:\n%s", diff)
 	}
 }
@@ -242,9 +242,9 @@ func keepsSplitDNS(t *testing.T, w *keeper) {
 			delete(c.SplitDNS, "b.example")
 		})
 	}
-	before := w.sim.Calls()["POST /api/v2/tailnet/{tailnet}/dns/configuration"]
+	previous := w.sim.Calls()["POST /api/v2/tailnet/{tailnet}/dns/configuration"]
 	w.ok(t, w.PatchSplitDNS(w.ctx, map[string][]string{"c.example": {"10.0.0.3"}}))
-	if after := w.sim.Calls()["POST /api/v2/tailnet/{tailnet}/dns/configuration"]; after != before {
+	if current := w.sim.Calls()["POST /api/v2/tailnet/{tailnet}/dns/configuration"]; current != previous {
 		t.Error("a write of a domain without such settings replaces the configuration of the whole tailnet")
 	}
 }
@@ -335,15 +335,15 @@ func TestPatchSplitDNSRefused(t *testing.T) {
 	w.ok(t, w.sim.SetSwitches(func(s *tailnetsim.Switches) { s.KeepResolverSettings = true }))
 	w.ok(t, w.admin.DNS().SetNameservers(w.ctx, []string{}))
 	w.sim.TurnMagicDNSOn()
-	before, err := w.admin.DNS().Configuration(w.ctx)
+	original, err := w.admin.DNS().Configuration(w.ctx)
 	w.ok(t, err)
 	err = w.PatchSplitDNS(w.ctx, map[string][]string{"a.example": {"fd7a::53", "10.0.0.1"}})
 	if ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "add a global nameserver") {
 		t.Errorf("PatchSplitDNS(...): want Invalid and advice, got: %v", err)
 	}
-	after, err := w.admin.DNS().Configuration(w.ctx)
+	updated, err := w.admin.DNS().Configuration(w.ctx)
 	w.ok(t, err)
-	if diff := cmp.Diff(before, after); diff != "" {
+	if diff := cmp.Diff(original, updated); diff != "" {
 		t.Errorf("DNS: -before, +after:\n%s", diff)
 	}
 }
@@ -358,28 +358,28 @@ func TestWithoutDNSDocument(t *testing.T) {
 	}
 	cases := map[string]struct {
 		write func(c *Client, ctx context.Context) error
-		sent  string
+		want  string
 	}{
 		"Kept": {write: func(c *Client, ctx context.Context) error {
 			return c.PatchSplitDNS(ctx, map[string][]string{"a.example": {"FD7A::53", "8.8.8.8"}})
 		}},
 		"Removed": {write: func(c *Client, ctx context.Context) error {
 			return c.PatchSplitDNS(ctx, map[string][]string{"b.example": nil})
-		}, sent: "PATCH " + split},
+		}, want: "PATCH " + split},
 		"KeptServer": {write: func(c *Client, ctx context.Context) error {
 			return c.SetNameservers(ctx, []string{"9.9.9.9", "1.1.1.1"})
 		}},
-		"OtherServer": {write: func(c *Client, ctx context.Context) error { return c.SetNameservers(ctx, []string{"9.9.9.9"}) }, sent: "POST " + servers},
+		"OtherServer": {write: func(c *Client, ctx context.Context) error { return c.SetNameservers(ctx, []string{"9.9.9.9"}) }, want: "POST " + servers},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, sent := api.client(t)
+			c, requests := api.client(t)
 			err := tc.write(c, t.Context())
-			if (err == nil) != (tc.sent != "") || err != nil && ClassOf(err) != ClassTailnetNotFound {
-				t.Errorf("want sent %q, got: %v", tc.sent, err)
+			if (err == nil) != (tc.want != "") || err != nil && ClassOf(err) != ClassTailnetNotFound {
+				t.Errorf("want sent %q, got: %v", tc.want, err)
 			}
-			for call := range sent {
-				if !strings.HasPrefix(call, "GET ") && call != tc.sent {
+			for call := range requests {
+				if !strings.HasPrefix(call, "GET ") && call != tc.want {
 					t.Errorf("want no %s", call)
 				}
 			}
@@ -425,12 +425,12 @@ func TestPatchSplitDNSIgnored(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, sent := tc.api.client(t)
+			c, requests := tc.api.client(t)
 			err := c.PatchSplitDNS(t.Context(), tc.domains)
 			if (err == nil) != tc.ok || !tc.ok && (ClassOf(err) != ClassUnavailable || !strings.Contains(err.Error(), "a.example")) {
 				t.Errorf("\n%s\nPatchSplitDNS(...): got: %v", tc.reason, err)
 			}
-			if body, ok := sent[tc.call]; !ok || tc.body != "" && body != tc.body {
+			if body, ok := requests[tc.call]; !ok || tc.body != "" && body != tc.body {
 				t.Errorf("\n%s\nPatchSplitDNS(...): want the write %s %s, got %q", tc.reason, tc.call, tc.body, body)
 			}
 		})

@@ -23,8 +23,8 @@ type list[T any] struct {
 	// response has no time.
 	load func(ctx context.Context) ([]T, time.Time, error)
 
-	// is reports whether the key identifies the item.
-	is func(item T, key string) bool
+	// match reports whether the key identifies the item.
+	match func(item T, key string) bool
 
 	// clock determines the age of the list, not the time when the API answered.
 	clock clock.PassiveClock
@@ -51,9 +51,9 @@ type list[T any] struct {
 
 // A page is the state of a list at one time.
 type page[T any] struct {
-	items []T
-	asked time.Time // When the call began, by the local clock. Zero if there was no call.
-	made  time.Time // When the API answered, by its clock.
+	items      []T
+	start      time.Time // When the call began, by the local clock. Zero if there was no call.
+	serverTime time.Time // When the API answered, by its clock.
 }
 
 // A fold applies a write to an item. It receives nil if the list does not have the item, and
@@ -96,9 +96,9 @@ type writers struct {
 func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time, error) {
 	l.mu.Lock()
 	p, generation := l.current, l.generation
-	if !p.asked.IsZero() && l.clock.Since(p.asked) <= maxAge {
+	if !p.start.IsZero() && l.clock.Since(p.start) <= maxAge {
 		l.mu.Unlock()
-		return p.items, p.made, nil
+		return p.items, p.serverTime, nil
 	}
 	// The response of a call may be as old as the call. So a call that began too long ago, or
 	// before the list became invalid, is not recent enough.
@@ -106,13 +106,13 @@ func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time
 		l.number++
 		l.joinable = l.clock.Now()
 	}
-	number, asked := l.number, l.joinable
+	number, start := l.number, l.joinable
 	l.mu.Unlock()
 	ch := l.flight.DoChan(strconv.Itoa(number), func() (any, error) {
 		// Other callers may use the call after the caller that started it is gone.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
 		defer cancel()
-		return l.reload(ctx, generation, number, asked)
+		return l.reload(ctx, generation, number, start)
 	})
 	select {
 	case <-ctx.Done():
@@ -125,7 +125,7 @@ func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time
 		if !ok {
 			return nil, time.Time{}, errors.New("a list has items of another type")
 		}
-		return p.items, p.made, nil
+		return p.items, p.serverTime, nil
 	}
 }
 
@@ -136,12 +136,12 @@ func (l *list[T]) known() []T {
 	return l.current.items
 }
 
-func (l *list[T]) reload(ctx context.Context, generation, number int, asked time.Time) (page[T], error) {
+func (l *list[T]) reload(ctx context.Context, generation, number int, start time.Time) (page[T], error) {
 	l.mu.Lock()
 	l.loading++
 	seen := len(l.changes)
 	l.mu.Unlock()
-	items, made, err := l.load(ctx)
+	items, serverTime, err := l.load(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.number == number {
@@ -154,15 +154,15 @@ func (l *list[T]) reload(ctx context.Context, generation, number int, asked time
 	if err != nil {
 		return page[T]{}, err
 	}
-	if made.IsZero() {
-		made = asked
+	if serverTime.IsZero() {
+		serverTime = start
 	}
-	p := page[T]{items: items, asked: asked, made: made}
+	p := page[T]{items: items, start: start, serverTime: serverTime}
 	for _, c := range missed {
 		p.items = l.folded(p.items, c)
 	}
 	// A call that began later may have returned earlier.
-	if l.generation == generation && !p.asked.Before(l.current.asked) {
+	if l.generation == generation && !p.start.Before(l.current.start) {
 		l.current = p
 	}
 	return p, nil
@@ -170,7 +170,7 @@ func (l *list[T]) reload(ctx context.Context, generation, number int, asked time
 
 // folded returns a copy of the items with the change applied.
 func (l *list[T]) folded(items []T, c change[T]) []T {
-	i := slices.IndexFunc(items, func(item T) bool { return l.is(item, c.key) })
+	i := slices.IndexFunc(items, func(item T) bool { return l.match(item, c.key) })
 	if i < 0 {
 		if item := c.fold(nil); item != nil {
 			return append(slices.Clip(items), *item)
@@ -188,9 +188,9 @@ func (l *list[T]) folded(items []T, c change[T]) []T {
 
 // write runs a write of the item with the key and updates the list. A write with an unknown result
 // makes the list invalid.
-func (l *list[T]) write(key string, do func() (fold[T], error)) error {
+func (l *list[T]) write(key string, send func() (fold[T], error)) error {
 	done := l.begin(key)
-	f, err := do()
+	f, err := send()
 	overlapped := done()
 	if err != nil {
 		if !hadNoEffect(err) {
@@ -208,7 +208,7 @@ func (l *list[T]) write(key string, do func() (fold[T], error)) error {
 	if l.loading > 0 {
 		l.changes = append(l.changes, c)
 	}
-	if !l.current.asked.IsZero() {
+	if !l.current.start.IsZero() {
 		l.current.items = l.folded(l.current.items, c)
 	}
 	return nil
@@ -263,8 +263,8 @@ func (l *list[T]) expire() {
 func (l *list[T]) age() (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.current.asked.IsZero() {
+	if l.current.start.IsZero() {
 		return 0, false
 	}
-	return l.clock.Since(l.current.asked), true
+	return l.clock.Since(l.current.start), true
 }

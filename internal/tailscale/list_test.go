@@ -20,14 +20,14 @@ import (
 )
 
 // A fakeClock returns the time that a test sets.
-type fakeClock struct{ now time.Time }
+type fakeClock struct{ at time.Time }
 
-func (c *fakeClock) Now() time.Time                  { return c.now }
-func (c *fakeClock) Since(t time.Time) time.Duration { return c.now.Sub(t) }
+func (c *fakeClock) Now() time.Time                  { return c.at }
+func (c *fakeClock) Since(t time.Time) time.Duration { return c.at.Sub(t) }
 
 func servicesList(items ...Service) (*list[Service], *int) {
 	calls := 0
-	return &list[Service]{is: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
+	return &list[Service]{match: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
 		calls++
 		return items, time.Time{}, nil
 	}}, &calls
@@ -59,7 +59,7 @@ func TestListWrite(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			l, calls := servicesList(a, b)
-			before, _, err := l.get(t.Context(), time.Minute)
+			original, _, err := l.get(t.Context(), time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestListWrite(t *testing.T) {
 				t.Errorf("\n%s\nwant %d calls, got %d", tc.reason, tc.calls, *calls)
 			}
 			// Other callers still read the list that they have.
-			if diff := cmp.Diff([]Service{a, b}, before); diff != "" {
+			if diff := cmp.Diff([]Service{a, b}, original); diff != "" {
 				t.Errorf("\n%s\nthe old list changed: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -84,7 +84,7 @@ func TestListWrite(t *testing.T) {
 
 func TestListWriteDuringLoad(t *testing.T) {
 	loading, release := make(chan struct{}), make(chan struct{})
-	l := &list[Service]{is: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
+	l := &list[Service]{match: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
 		close(loading)
 		<-release
 		// The response was made before the writes.
@@ -134,9 +134,9 @@ func TestListOverlappingWrites(t *testing.T) {
 
 func TestListTimes(t *testing.T) {
 	api := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	fake := &fakeClock{now: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
+	fake := &fakeClock{at: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
 	calls := 0
-	l := &list[Service]{is: isService, clock: fake, load: func(context.Context) ([]Service, time.Time, error) {
+	l := &list[Service]{match: isService, clock: fake, load: func(context.Context) ([]Service, time.Time, error) {
 		if calls++; calls == 1 {
 			return nil, api, nil
 		}
@@ -146,12 +146,12 @@ func TestListTimes(t *testing.T) {
 	if err != nil || !at.Equal(api) {
 		t.Errorf("get(...): want the API's time %s, got %s, %v", api, at, err)
 	}
-	fake.now = fake.now.Add(time.Minute)
+	fake.at = fake.at.Add(time.Minute)
 	if _, at, err = l.get(t.Context(), time.Minute); err != nil || !at.Equal(api) || calls != 1 {
 		t.Errorf("get(...) within the age: want the same list, got %s, %d calls, %v", at, calls, err)
 	}
-	fake.now = fake.now.Add(time.Second)
-	if _, at, err = l.get(t.Context(), time.Minute); err != nil || !at.Equal(fake.now) || calls != 2 {
+	fake.at = fake.at.Add(time.Second)
+	if _, at, err = l.get(t.Context(), time.Minute); err != nil || !at.Equal(fake.at) || calls != 2 {
 		t.Errorf("get(...) without the API's time: want the local time, got %s, %d calls, %v", at, calls, err)
 	}
 }
@@ -159,7 +159,7 @@ func TestListTimes(t *testing.T) {
 func TestListCancelled(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
-	l := &list[Service]{is: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
+	l := &list[Service]{match: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
 		<-release
 		return nil, time.Time{}, nil
 	}}
@@ -173,7 +173,7 @@ func TestListCancelled(t *testing.T) {
 
 func TestDevicesAt(t *testing.T) {
 	sim := simtest.StartAPI(t)
-	skewed := &fakeClock{now: time.Now().Add(-time.Hour)}
+	skewed := &fakeClock{at: time.Now().Add(-time.Hour)}
 	c, err := NewClient(Config{URL: sim.URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
 		Options{Rate: 1000, Burst: 1000, ListMaxAge: time.Minute, Metrics: NewMetrics(), Clock: skewed})
 	if err != nil {
@@ -224,10 +224,10 @@ func TestListJoin(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			fake := &fakeClock{now: time.Now()}
+			fake := &fakeClock{at: time.Now()}
 			began, answer := make(chan struct{}), make(chan struct{})
 			var calls atomic.Int32
-			l := &list[Service]{is: isService, clock: fake, load: func(context.Context) ([]Service, time.Time, error) {
+			l := &list[Service]{match: isService, clock: fake, load: func(context.Context) ([]Service, time.Time, error) {
 				if calls.Add(1) > 1 {
 					return []Service{{Name: "svc:new"}}, time.Time{}, nil
 				}
@@ -241,7 +241,7 @@ func TestListJoin(t *testing.T) {
 				first <- err
 			}()
 			<-began
-			fake.now = fake.now.Add(tc.ago)
+			fake.at = fake.at.Add(tc.ago)
 			if tc.expire {
 				l.expire()
 			}

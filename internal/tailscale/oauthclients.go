@@ -152,15 +152,15 @@ func (c *Client) DeleteFederatedIdentity(ctx context.Context, id string) error {
 
 // setCredential replaces a trust credential. The client library drops fields that it does not know.
 func (c *Client) setCredential(ctx context.Context, scope, id, keyType string, credential any) error {
-	in, err := fieldsOf(credential)
+	body, err := fieldsOf(credential)
 	if err != nil {
 		return err
 	}
-	if err := in.set("keyType", keyType); err != nil {
+	if err := body.set("keyType", keyType); err != nil {
 		return err
 	}
 	r := request{scope: scope, method: http.MethodPut, path: []string{"tailnet", c.tailnet, "keys", id}}
-	return c.replace(ctx, r, in, namesOf[Key]()...)
+	return c.replace(ctx, r, body, namesOf[Key]()...)
 }
 
 func (c *Client) deleteCredential(ctx context.Context, id, scope string) error {

@@ -169,23 +169,23 @@ func nonZero(t *testing.T, rt reflect.Type) reflect.Value {
 
 // sample returns JSON of everything that is documented at a place and below. extra holds further
 // properties of objects, by the place of the object.
-func sample(described map[string]facts.Value, at string, extra map[string]map[string]any) any {
-	v := described[at]
+func sample(described map[string]facts.Value, location string, extra map[string]map[string]any) any {
+	v := described[location]
 	switch kind(v) {
 	case "object":
 		out := map[string]any{}
 		for place := range described {
-			if name, ok := strings.CutPrefix(place, at+"."); ok && !strings.ContainsAny(name, ".[{") {
+			if name, ok := strings.CutPrefix(place, location+"."); ok && !strings.ContainsAny(name, ".[{") {
 				out[name] = sample(described, place, extra)
 			}
 		}
-		if _, ok := described[at+"{}"]; ok {
-			out["x"] = sample(described, at+"{}", extra)
+		if _, ok := described[location+"{}"]; ok {
+			out["x"] = sample(described, location+"{}", extra)
 		}
-		maps.Copy(out, extra[at])
+		maps.Copy(out, extra[location])
 		return out
 	case "array":
-		return []any{sample(described, at+"[]", extra)}
+		return []any{sample(described, location+"[]", extra)}
 	case "boolean":
 		return true
 	case "integer", "number":
@@ -216,5 +216,5 @@ func kind(v facts.Value) string {
 
 // objects returns the places that hold objects, sorted.
 func objects(described map[string]facts.Value) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(described)), func(at string) bool { return kind(described[at]) != "object" })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(described)), func(location string) bool { return kind(described[location]) != "object" })
 }

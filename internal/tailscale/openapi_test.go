@@ -32,16 +32,16 @@ type finding struct {
 	// lacks it.
 	op string
 
-	// what is the undocumented part: path, query NAME, accept MEDIA, send MEDIA, body
+	// part is the undocumented part: path, query NAME, accept MEDIA, send MEDIA, body
 	// PLACE TYPE, reply PLACE or scope SCOPE.
-	what string
+	part string
 }
 
 // An undocumented is a use of the API that has another source than the document.
 type undocumented struct {
 	// op is the finding's op, as a pattern of path.Match.
-	op   string
-	what []string
+	op    string
+	parts []string
 
 	source string
 	reason string
@@ -49,7 +49,7 @@ type undocumented struct {
 
 func (u undocumented) covers(f finding) bool {
 	ok, err := path.Match(u.op, f.op)
-	return err == nil && ok && slices.Contains(u.what, f.what)
+	return err == nil && ok && slices.Contains(u.parts, f.part)
 }
 
 // sameAs maps paths to the documented paths with another spelling.
@@ -59,56 +59,56 @@ var sameAs = map[string]string{
 
 var undocumentedUses = []undocumented{
 	{
-		op: "GET /tailnet/-/vip-services", what: []string{"path"},
+		op: "GET /tailnet/-/vip-services", parts: []string{"path"},
 		source: "ServicesResource.List in services.go of the official Go client",
 		reason: "The document says services. Annotations are known to be stored only under this spelling.",
 	},
 	{
-		op: "* /tailnet/-/vip-services/x", what: []string{"path"},
+		op: "* /tailnet/-/vip-services/x", parts: []string{"path"},
 		source: "ServicesResource in services.go of the official Go client",
 		reason: "As for the list.",
 	},
 	{
 		op:     "* /tailnet/{tailnet}/services",
-		what:   []string{"reply $.vipServices[].annotations", "reply $.vipServices[].displayName"},
+		parts:  []string{"reply $.vipServices[].annotations", "reply $.vipServices[].displayName"},
 		source: "Service in services.go of the official Go client",
 		reason: "Annotations name the owner of a service.",
 	},
 	{
 		op:     "* /tailnet/{tailnet}/services/{serviceName}",
-		what:   []string{"body $.annotations object", "body $.displayName string", "reply $.annotations", "reply $.displayName"},
+		parts:  []string{"body $.annotations object", "body $.displayName string", "reply $.annotations", "reply $.displayName"},
 		source: "Service in services.go of the official Go client",
 		reason: "As for the list.",
 	},
 	{
-		op: "GET /tailnet/{tailnet}/services/{serviceName}/devices", what: []string{"reply $.hosts[].nodeId"},
+		op: "GET /tailnet/{tailnet}/services/{serviceName}/devices", parts: []string{"reply $.hosts[].nodeId"},
 		source: "ServiceDevices in services.go of the main branch of the official Go client",
 		reason: "The document says stableNodeID, which the API does not return. Both are read.",
 	},
 	{
-		op: "* /tailnet/{tailnet}/settings", what: []string{"body $.routeSelection string", "reply $.routeSelection"},
+		op: "* /tailnet/{tailnet}/settings", parts: []string{"body $.routeSelection string", "reply $.routeSelection"},
 		source: "TailnetSettings in tailnet_settings.go of the official Go client",
 		reason: "The setting is newer than the document at hand.",
 	},
 	{
-		op: "GET /organizations/-/tailnets", what: []string{"path"},
+		op: "GET /organizations/-/tailnets", parts: []string{"path"},
 		source: "TailnetsResource in tailnet.go of the official Go client",
 		reason: "The call is alpha. The product works without it.",
 	},
 	{
 		op:     "GET /device/{deviceId}",
-		what:   []string{"reply $.clientConnectivity.derp", "reply $.postureIdentity.hardwareAddresses"},
+		parts:  []string{"reply $.clientConnectivity.derp", "reply $.postureIdentity.hardwareAddresses"},
 		source: "ClientConnectivity and DevicePostureIdentity in devices.go of the official Go client",
 		reason: "The client library decodes them into Device; the product uses neither.",
 	},
 	{
 		op:     "GET /tailnet/{tailnet}/devices",
-		what:   []string{"reply $.devices[].clientConnectivity.derp", "reply $.devices[].postureIdentity.hardwareAddresses"},
+		parts:  []string{"reply $.devices[].clientConnectivity.derp", "reply $.devices[].postureIdentity.hardwareAddresses"},
 		source: "ClientConnectivity and DevicePostureIdentity in devices.go of the official Go client",
 		reason: "As for one device.",
 	},
 	{
-		op: "* /tailnet/{tailnet}/acl", what: []string{
+		op: "* /tailnet/{tailnet}/acl", parts: []string{
 			"scope policy_file and devices:posture_attributes:read and devices:core:read",
 			"scope policy_file:read and devices:posture_attributes:read and devices:core:read",
 		},
@@ -117,17 +117,17 @@ var undocumentedUses = []undocumented{
 	},
 	{
 		op:     "POST /tailnet/{tailnet}/acl/validate",
-		what:   []string{"scope policy_file:read and devices:posture_attributes:read and devices:core:read"},
+		parts:  []string{"scope policy_file:read and devices:posture_attributes:read and devices:core:read"},
 		source: "abn/ansible-tailscale-admin, docs/troubleshooting.md, \"403: the credential is valid and not authorised\"",
 		reason: "As for the policy file.",
 	},
 	{
-		op: "* /tailnet/{tailnet}/dns/*", what: []string{"scope dns", "scope dns:read"},
+		op: "* /tailnet/{tailnet}/dns/*", parts: []string{"scope dns", "scope dns:read"},
 		source: "https://tailscale.com/kb/1623/trust-credentials, the list of scopes",
 		reason: "The document names no scope for DNS.",
 	},
 	{
-		op: "PUT /tailnet/{tailnet}/logging/{logType}/stream", what: []string{"body $.s3ExternalId string"},
+		op: "PUT /tailnet/{tailnet}/logging/{logType}/stream", parts: []string{"body $.s3ExternalId string"},
 		source: "SetLogstreamConfigurationRequest in logging.go of the official Go client",
 		reason: "The document says that it is read-only. It is one of several IDs with which an AWS role can be assumed.",
 	},
@@ -235,7 +235,7 @@ func (k *checker) request(c apiCall) {
 // replies checks the properties that a method reads. It sets an undocumented property to a number
 // that no Go type can hold, and expects that the result stays the same.
 func (k *checker) replies(method string, calls []apiCall, names []string) {
-	before := invoke(k.t, method, &fakeAPI{answer: k.documentedAnswer(nil)})
+	baseline := invoke(k.t, method, &fakeAPI{answer: k.documentedAnswer(nil)})
 	ops := map[string]*facts.Operation{}
 	for _, c := range calls {
 		if op := k.op(c); op != nil {
@@ -245,11 +245,11 @@ func (k *checker) replies(method string, calls []apiCall, names []string) {
 	for name, op := range ops {
 		for _, at := range objects(op.Reply) {
 			// A Go map accepts any name.
-			if len(k.read(method, before, name, at, []string{"noSuchProperty"})) > 0 {
+			if len(k.read(method, baseline, name, at, []string{"noSuchProperty"})) > 0 {
 				continue
 			}
 			unknown := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return describes(op.Reply, at, n) })
-			for _, n := range k.read(method, before, name, at, unknown) {
+			for _, n := range k.read(method, baseline, name, at, unknown) {
 				k.found[finding{name, "reply " + at + "." + n}] = true
 			}
 		}
@@ -257,7 +257,7 @@ func (k *checker) replies(method string, calls []apiCall, names []string) {
 }
 
 // read returns the names that a method reads at a place.
-func (k *checker) read(method string, before methodOutcome, op, at string, names []string) []string {
+func (k *checker) read(method string, baseline methodOutcome, op, location string, names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
@@ -265,26 +265,26 @@ func (k *checker) read(method string, before methodOutcome, op, at string, names
 	for _, n := range names {
 		extra[n] = json.Number("1e999")
 	}
-	after := invoke(k.t, method, &fakeAPI{answer: k.documentedAnswer(map[string]map[string]map[string]any{op: {at: extra}})})
-	if reflect.DeepEqual(before, after) {
+	result := invoke(k.t, method, &fakeAPI{answer: k.documentedAnswer(map[string]map[string]map[string]any{op: {location: extra}})})
+	if reflect.DeepEqual(baseline, result) {
 		return nil
 	}
 	if len(names) == 1 {
 		return names
 	}
 	half := len(names) / 2
-	return append(k.read(method, before, op, at, names[:half]), k.read(method, before, op, at, names[half:])...)
+	return append(k.read(method, baseline, op, location, names[:half]), k.read(method, baseline, op, location, names[half:])...)
 }
 
 // describes reports whether an object has a property. An object without documented properties has
 // any property. Names are compared without regard to case.
-func describes(described map[string]facts.Value, at, name string) bool {
+func describes(described map[string]facts.Value, location, name string) bool {
 	opaque := true
 	for place := range described {
-		if place == at+"{}" || strings.EqualFold(place, at+"."+name) {
+		if place == location+"{}" || strings.EqualFold(place, location+"."+name) {
 			return true
 		}
-		opaque = opaque && !strings.HasPrefix(place, at+".")
+		opaque = opaque && !strings.HasPrefix(place, location+".")
 	}
 	return opaque
 }
@@ -420,17 +420,17 @@ func TestOpenAPI(t *testing.T) {
 		k.scopes(method, calls)
 	}
 	needed := map[string]bool{}
-	byName := func(a, b finding) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.what, b.what)) }
+	byName := func(a, b finding) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.part, b.part)) }
 	for _, f := range slices.SortedFunc(maps.Keys(k.found), byName) {
 		i := slices.IndexFunc(undocumentedUses, func(u undocumented) bool { return u.covers(f) })
 		if i < 0 {
-			t.Errorf("%s: the OpenAPI document lacks: %s", f.op, f.what)
+			t.Errorf("%s: the OpenAPI document lacks: %s", f.op, f.part)
 			continue
 		}
-		needed[undocumentedUses[i].op+f.what] = true
+		needed[undocumentedUses[i].op+f.part] = true
 	}
 	for _, u := range undocumentedUses {
-		for _, w := range u.what {
+		for _, w := range u.parts {
 			if !needed[u.op+w] {
 				t.Errorf("%s: %s no longer needs an exception", u.op, w)
 			}

@@ -114,14 +114,14 @@ type policyVerdict struct {
 }
 
 // lines returns the texts of each entry, prefixed with the name of the entry.
-func (v policyVerdict) lines(of func(i int) []string) []string {
+func (v policyVerdict) lines(textsOf func(i int) []string) []string {
 	var out []string
 	for i, d := range v.Data {
-		said := of(i)
-		if len(said) == 0 {
+		texts := textsOf(i)
+		if len(texts) == 0 {
 			continue
 		}
-		line := strings.Join(said, ", ")
+		line := strings.Join(texts, ", ")
 		if d.User != "" {
 			line = d.User + ": " + line
 		}

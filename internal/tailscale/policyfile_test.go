@@ -62,7 +62,7 @@ func TestEditPolicyFile(t *testing.T) {
 func TestEditPolicyFileRefused(t *testing.T) {
 	r := simtest.StartAPI(t)
 	c := newClient(t, r, nil)
-	before, err := c.PolicyFile(t.Context(), Cached)
+	original, err := c.PolicyFile(t.Context(), Cached)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +73,9 @@ func TestEditPolicyFileRefused(t *testing.T) {
 	if ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "want: Drop, got: Accept") {
 		t.Errorf("want the test's failure, got %v", err)
 	}
-	after, err := c.PolicyFile(t.Context(), Current)
-	if err != nil || after != before {
-		t.Errorf("the policy file changed: %v\n%s", err, after.Text)
+	updated, err := c.PolicyFile(t.Context(), Current)
+	if err != nil || updated != original {
+		t.Errorf("the policy file changed: %v\n%s", err, updated.Text)
 	}
 }
 

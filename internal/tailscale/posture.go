@@ -70,23 +70,23 @@ func (c *Client) PostureIntegration(ctx context.Context, id string) (*PostureInt
 // CreatePostureIntegration creates an integration and returns its ID. Tailscale permits one per
 // provider and answers with ClassConflict if there is one already.
 func (c *Client) CreatePostureIntegration(ctx context.Context, p PostureIntegrationRequest) (string, error) {
-	made, err := c.api.DevicePosture().CreateIntegration(ctx, p)
+	created, err := c.api.DevicePosture().CreateIntegration(ctx, p)
 	if err != nil {
 		return "", c.integrations.createFailed(classify(err, scopePosture, true))
 	}
-	return made.ID, c.integrations.add(made.ID, PostureIntegration{PostureIntegration: *made})
+	return created.ID, c.integrations.add(created.ID, PostureIntegration{PostureIntegration: *created})
 }
 
 // UpdatePostureIntegration sets all fields of an integration except for its provider. An empty
 // secret keeps the current one.
 func (c *Client) UpdatePostureIntegration(ctx context.Context, id, cloudID, clientID, tenantID, secret string) error {
 	// The client library omits empty fields, so their old values would remain.
-	in := map[string]string{"cloudId": cloudID, "clientId": clientID, "tenantId": tenantID}
+	body := map[string]string{"cloudId": cloudID, "clientId": clientID, "tenantId": tenantID}
 	if secret != "" {
-		in["clientSecret"] = secret
+		body["clientSecret"] = secret
 	}
 	return c.integrations.write(id, func() (fold[PostureIntegration], error) {
-		if err := c.raw(ctx, scopePosture, http.MethodPatch, in, nil, "posture", "integrations", id); err != nil {
+		if err := c.raw(ctx, scopePosture, http.MethodPatch, body, nil, "posture", "integrations", id); err != nil {
 			return nil, err
 		}
 		return edited(func(p *PostureIntegration) { p.CloudID, p.ClientID, p.TenantID = cloudID, clientID, tenantID }), nil

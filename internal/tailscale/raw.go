@@ -50,12 +50,12 @@ type answer struct {
 	header http.Header
 }
 
-// raw makes a call with a JSON body, in, and a JSON response, out. Both may be nil. A response
+// raw makes a call with body as JSON, and decodes the JSON response to out. Both may be nil. A response
 // without a body leaves out unchanged.
-func (c *Client) raw(ctx context.Context, scope, method string, in, out any, path ...string) error {
+func (c *Client) raw(ctx context.Context, scope, method string, body, out any, path ...string) error {
 	r := request{scope: scope, method: method, path: path}
-	if in != nil {
-		b, err := json.Marshal(in)
+	if body != nil {
+		b, err := json.Marshal(body)
 		if err != nil {
 			return errors.Wrap(err, "cannot encode request")
 		}

@@ -24,14 +24,14 @@ type canned map[string]struct {
 // client returns a client of a server with these responses, and the requests' bodies.
 func (c canned) client(t *testing.T) (*Client, map[string]string) {
 	t.Helper()
-	sent := map[string]string{}
+	requests := map[string]string{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Method + " " + strings.TrimPrefix(r.URL.Path, "/api/v2")
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Errorf("cannot read the body of %s: %v", key, err)
 		}
-		sent[key] = string(b)
+		requests[key] = string(b)
 		a, ok := c[key]
 		if !ok {
 			a.status, a.body = http.StatusNotFound, `{"message":"not found"}`
@@ -48,7 +48,7 @@ func (c canned) client(t *testing.T) (*Client, map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cl, sent
+	return cl, requests
 }
 
 func TestHosts(t *testing.T) {
@@ -164,7 +164,7 @@ func TestPolicyWarnings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, sent := canned{
+			c, requests := canned{
 				"GET /tailnet/-/acl":           {body: "{}"},
 				"POST /tailnet/-/acl/validate": {body: tc.verdict},
 				"POST /tailnet/-/acl":          {body: "{}"},
@@ -173,7 +173,7 @@ func TestPolicyWarnings(t *testing.T) {
 			if diff := cmp.Diff(tc.warnings, got); ClassOf(err) != tc.class || diff != "" {
 				t.Errorf("\n%s\nEditPolicyFile(...): want class %q, got %v; warnings: -want, +got:\n%s", tc.reason, tc.class, err, diff)
 			}
-			if _, written := sent["POST /tailnet/-/acl"]; written != (tc.class == "") {
+			if _, written := requests["POST /tailnet/-/acl"]; written != (tc.class == "") {
 				t.Errorf("\n%s\nEditPolicyFile(...): written: %t", tc.reason, written)
 			}
 		})
@@ -185,17 +185,17 @@ func TestPutServiceReadsBack(t *testing.T) {
 	stored := `{"name":"svc:web","addrs":["100.64.0.1","fd7a::1"],"annotations":{"a":"b"}}`
 	bare := `{"name":"svc:web","addrs":["100.64.0.1","fd7a::1"]}`
 	cases := map[string]struct {
-		reason      string
-		put, get    string
-		annotations map[string]string
+		reason       string
+		putBody, get string
+		annotations  map[string]string
 	}{
-		"Complete":   {reason: "A response with the annotations is used.", put: stored, get: bare, annotations: map[string]string{"a": "b"}},
-		"NotInReply": {reason: "After a response without annotations the service is read again.", put: bare, get: stored, annotations: map[string]string{"a": "b"}},
-		"Lost":       {reason: "The result lacks annotations that the tailnet dropped.", put: bare, get: bare},
+		"Complete":   {reason: "A response with the annotations is used.", putBody: stored, get: bare, annotations: map[string]string{"a": "b"}},
+		"NotInReply": {reason: "After a response without annotations the service is read again.", putBody: bare, get: stored, annotations: map[string]string{"a": "b"}},
+		"Lost":       {reason: "The result lacks annotations that the tailnet dropped.", putBody: bare, get: bare},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, _ := canned{"PUT " + path: {body: tc.put}, "GET " + path: {body: tc.get}}.client(t)
+			c, _ := canned{"PUT " + path: {body: tc.putBody}, "GET " + path: {body: tc.get}}.client(t)
 			got, err := c.PutService(t.Context(), Service{Name: "svc:web", Annotations: map[string]string{"a": "b"}})
 			if err != nil {
 				t.Fatalf("\n%s\nPutService(...): %v", tc.reason, err)

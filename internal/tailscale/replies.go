@@ -73,8 +73,8 @@ func deeper(b []byte, limit int) bool {
 }
 
 // endOfString returns the index of the quote that ends a string, or the last index of b.
-func endOfString(b []byte, from int) int {
-	for i := from + 1; i < len(b); i++ {
+func endOfString(b []byte, start int) int {
+	for i := start + 1; i < len(b); i++ {
 		switch b[i] {
 		case '\\':
 			i++
@@ -85,21 +85,21 @@ func endOfString(b []byte, from int) int {
 	return len(b)
 }
 
-// endOfComment returns the index of the last byte of the HuJSON comment at from, or from if there
-// is no comment.
-func endOfComment(b []byte, from int) int {
+// endOfComment returns the index of the last byte of the HuJSON comment at start, or start if
+// there is no comment.
+func endOfComment(b []byte, start int) int {
 	var end string
-	switch rest := b[from:]; {
+	switch rest := b[start:]; {
 	case bytes.HasPrefix(rest, []byte("//")):
 		end = "\n"
 	case bytes.HasPrefix(rest, []byte("/*")):
 		end = "*/"
 	default:
-		return from
+		return start
 	}
-	i := bytes.Index(b[from+2:], []byte(end))
+	i := bytes.Index(b[start+2:], []byte(end))
 	if i < 0 {
 		return len(b)
 	}
-	return from + 2 + i + len(end) - 1
+	return start + 2 + i + len(end) - 1
 }

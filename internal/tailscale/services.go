@@ -124,7 +124,7 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 // HasAnnotations reports whether the service has all of these annotations.
 func (s *Service) HasAnnotations(annotations map[string]string) bool {
 	for k, v := range annotations {
-		if have, ok := s.Annotations[k]; !ok || have != v {
+		if existing, ok := s.Annotations[k]; !ok || existing != v {
 			return false
 		}
 	}

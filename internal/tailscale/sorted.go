@@ -7,9 +7,9 @@ import "slices"
 
 // Sorted returns a sorted copy without duplicates, as plain strings. The API ignores order and
 // duplicates.
-func Sorted[S ~string](in []S) []string {
-	out := make([]string, 0, len(in))
-	for _, s := range in {
+func Sorted[S ~string](values []S) []string {
+	out := make([]string, 0, len(values))
+	for _, s := range values {
 		out = append(out, string(s))
 	}
 	slices.Sort(out)

@@ -70,8 +70,8 @@ func (t *provingTransport) get(req *http.Request, list *url.URL) (int, error) {
 // listFor returns the URL of the list that contains the object of a URL. It returns nil if there is
 // none, or if the URL is that of a list.
 func (t *provingTransport) listFor(u *url.URL) *url.URL {
-	_, below, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), t.api.EscapedPath()), "api/v2/")
-	path := strings.Split(below, "/")
+	_, suffix, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), t.api.EscapedPath()), "api/v2/")
+	path := strings.Split(suffix, "/")
 	var kind string
 	switch {
 	case path[0] == "device":

@@ -73,8 +73,8 @@ func (t *transport) try(req *http.Request) (*http.Response, error) {
 		}
 		attempt.Header.Set("User-Agent", t.userAgent)
 		resp, err := t.send(attempt)
-		delay, again := t.retry(req, resp, err, try)
-		if !again {
+		delay, retry := t.retry(req, resp, err, try)
+		if !retry {
 			return resp, err
 		}
 		// The response's body was read completely and is in memory: there is nothing to close.
@@ -158,15 +158,15 @@ func (t *transport) retry(req *http.Request, resp *http.Response, err error, try
 		return backoff, repeatable(req)
 	case resp.StatusCode == http.StatusTooManyRequests:
 		// A rate-limited request had no effect, whatever its method.
-		after := retryAfter(resp.Header, backoff)
-		t.pause(after)
-		return after, after <= maxRetryAfter
+		delay := retryAfter(resp.Header, backoff)
+		t.pause(delay)
+		return delay, delay <= maxRetryAfter
 	case resp.StatusCode >= http.StatusInternalServerError:
-		after := retryAfter(resp.Header, backoff)
+		delay := retryAfter(resp.Header, backoff)
 		if resp.Header.Get("Retry-After") != "" {
-			t.pause(after)
+			t.pause(delay)
 		}
-		return after, repeatable(req) && after <= maxRetryAfter
+		return delay, repeatable(req) && delay <= maxRetryAfter
 	}
 	return 0, false
 }
@@ -203,8 +203,8 @@ func retryAfter(h http.Header, otherwise time.Duration) time.Duration {
 func (t *transport) pause(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if until := time.Now().Add(min(d, maxPause)); until.After(t.paused) {
-		t.paused = until
+	if end := time.Now().Add(min(d, maxPause)); end.After(t.paused) {
+		t.paused = end
 	}
 }
 
@@ -222,23 +222,23 @@ func (t *transport) wait(ctx context.Context) error {
 		}
 		return &Error{Class: ClassRateLimited, Message: "too many requests wait for their turn to reach Tailscale's API"}
 	}
-	left, err := t.pausedFor()
-	if err != nil || left <= 0 {
+	remaining, err := t.pausedFor()
+	if err != nil || remaining <= 0 {
 		return err
 	}
-	return t.sleep(ctx, left)
+	return t.sleep(ctx, remaining)
 }
 
 // pausedFor returns how long to wait before the next request, and an error if the pause is too long
 // to wait for.
 func (t *transport) pausedFor() (time.Duration, error) {
 	t.mu.Lock()
-	left := time.Until(t.paused)
+	remaining := time.Until(t.paused)
 	t.mu.Unlock()
-	if left > maxRetryAfter {
+	if remaining > maxRetryAfter {
 		return 0, &Error{Class: ClassRateLimited, Message: "Tailscale's API has asked for a pause, and nothing is sent until it is over"}
 	}
-	return left, nil
+	return remaining, nil
 }
 
 func (t *transport) sleep(ctx context.Context, d time.Duration) error {

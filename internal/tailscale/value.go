@@ -25,8 +25,8 @@ type outcome[T any] struct {
 	err   error
 }
 
-func newValue[T any](now clock.PassiveClock, load func(ctx context.Context) (T, error)) *value[T] {
-	return &value[T]{list[outcome[T]]{clock: now, load: func(ctx context.Context) ([]outcome[T], time.Time, error) {
+func newValue[T any](clk clock.PassiveClock, load func(ctx context.Context) (T, error)) *value[T] {
+	return &value[T]{list[outcome[T]]{clock: clk, load: func(ctx context.Context) ([]outcome[T], time.Time, error) {
 		v, err := load(ctx)
 		if ClassOf(err) == ClassForbidden {
 			return []outcome[T]{{err: err}}, time.Time{}, nil
@@ -74,17 +74,17 @@ type tailnetValues struct {
 	policyEdits chan struct{}
 }
 
-func newTailnetValues(c *Client, now clock.PassiveClock) *tailnetValues {
+func newTailnetValues(c *Client, clk clock.PassiveClock) *tailnetValues {
 	return &tailnetValues{
-		settings:      newValue(now, c.loadSettings),
-		magicDNS:      newValue(now, c.loadMagicDNS),
-		dns:           newValue(now, c.loadDNS),
-		configuration: newValue(now, c.loadConfiguration),
-		contacts:      newValue(now, c.loadContacts),
-		tailnets:      newValue(now, c.loadTailnets),
-		domain:        newValue(now, c.Domain),
-		policy:        newValue(now, c.loadPolicy),
-		expires:       newValue(now, c.loadExpires),
+		settings:      newValue(clk, c.loadSettings),
+		magicDNS:      newValue(clk, c.loadMagicDNS),
+		dns:           newValue(clk, c.loadDNS),
+		configuration: newValue(clk, c.loadConfiguration),
+		contacts:      newValue(clk, c.loadContacts),
+		tailnets:      newValue(clk, c.loadTailnets),
+		domain:        newValue(clk, c.Domain),
+		policy:        newValue(clk, c.loadPolicy),
+		expires:       newValue(clk, c.loadExpires),
 		policyEdits:   make(chan struct{}, 1),
 	}
 }

@@ -84,9 +84,9 @@ func withoutSecret(w Webhook) Webhook {
 	return w
 }
 
-func subscriptionTypes(in []string) []tsclient.WebhookSubscriptionType {
-	out := make([]tsclient.WebhookSubscriptionType, 0, len(in))
-	for _, s := range in {
+func subscriptionTypes(names []string) []tsclient.WebhookSubscriptionType {
+	out := make([]tsclient.WebhookSubscriptionType, 0, len(names))
+	for _, s := range names {
 		out = append(out, tsclient.WebhookSubscriptionType(s))
 	}
 	return out

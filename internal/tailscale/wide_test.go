@@ -137,8 +137,8 @@ func TestSharedValues(t *testing.T) {
 		if _, err := c.Settings(ctx, Cached); ClassOf(err) != ClassForbidden {
 			t.Fatalf("Settings(...) without a scope: want Forbidden, got: %v", err)
 		}
-		if on, err := c.MagicDNS(ctx, Cached); err != nil || !on {
-			t.Fatalf("MagicDNS(...): %t, %v", on, err)
+		if enabled, err := c.MagicDNS(ctx, Cached); err != nil || !enabled {
+			t.Fatalf("MagicDNS(...): %t, %v", enabled, err)
 		}
 		if _, err := c.DNS(ctx, Cached); err != nil {
 			t.Fatalf("DNS(...): %v", err)
@@ -169,17 +169,17 @@ func TestDNSLifecycle(t *testing.T) {
 	ctx := t.Context()
 	// Nameservers come first: without them the API rejects MagicDNS, which the call of
 	// SetOverrideLocalDNS writes as well.
-	for _, did := range []struct {
-		what string
-		err  error
+	for _, step := range []struct {
+		method string
+		err    error
 	}{
 		{"SetNameservers", c.SetNameservers(ctx, []string{"1.1.1.1"})},
 		{"SetSearchPaths", c.SetSearchPaths(ctx, []string{"a.example"})},
 		{"PatchSplitDNS", c.PatchSplitDNS(ctx, map[string][]string{"b.example": {"9.9.9.9"}, "c.example": {"8.8.8.8"}})},
 		{"SetOverrideLocalDNS", c.SetOverrideLocalDNS(ctx, true)},
 	} {
-		if did.err != nil {
-			t.Fatalf("%s(...): %v", did.what, did.err)
+		if step.err != nil {
+			t.Fatalf("%s(...): %v", step.method, step.err)
 		}
 	}
 	if err := c.PatchSplitDNS(ctx, map[string][]string{"b.example": nil}); err != nil {
@@ -190,15 +190,15 @@ func TestDNSLifecycle(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("DNS(...): %v: -want, +got:\n%s", err, diff)
 	}
-	if on, err := c.OverrideLocalDNS(ctx, Cached); err != nil || !on {
-		t.Errorf("OverrideLocalDNS(...): %t, %v", on, err)
+	if enabled, err := c.OverrideLocalDNS(ctx, Cached); err != nil || !enabled {
+		t.Errorf("OverrideLocalDNS(...): %t, %v", enabled, err)
 	}
 	// A write and its side effects are visible immediately.
 	if err := c.SetNameservers(ctx, nil); err != nil {
 		t.Fatalf("SetNameservers(...): %v", err)
 	}
-	if on, err := c.MagicDNS(ctx, AtMost(time.Hour)); err != nil || on {
-		t.Errorf("MagicDNS(...) without nameservers: %t, %v", on, err)
+	if enabled, err := c.MagicDNS(ctx, AtMost(time.Hour)); err != nil || enabled {
+		t.Errorf("MagicDNS(...) without nameservers: %t, %v", enabled, err)
 	}
 	if err := c.SetMagicDNS(ctx, true); ClassOf(err) != ClassInvalid {
 		t.Errorf("SetMagicDNS(...) without nameservers: want Invalid, got: %v", err)
@@ -220,15 +220,15 @@ func TestDNSLifecycle(t *testing.T) {
 func TestContactsLifecycle(t *testing.T) {
 	c := newClient(t, simtest.StartAPI(t), nil)
 	ctx := t.Context()
-	before, err := c.Contacts(ctx, Cached)
+	original, err := c.Contacts(ctx, Cached)
 	if err != nil {
 		t.Fatalf("Contacts(...): %v", err)
 	}
 	if err := c.SetContact(ctx, "security", "security@example.com"); err != nil {
 		t.Fatalf("SetContact(...): %v", err)
 	}
-	want := before
-	want.Security = Contact{Email: "security@example.com", FallbackEmail: before.Security.Email, NeedsVerification: true}
+	want := original
+	want.Security = Contact{Email: "security@example.com", FallbackEmail: original.Security.Email, NeedsVerification: true}
 	got, err := c.Contacts(ctx, AtMost(time.Hour))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("Contacts(...): %v: -want, +got:\n%s", err, diff)

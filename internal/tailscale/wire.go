@@ -75,7 +75,7 @@ func silent(req *http.Request, err error) error {
 }
 
 // reading returns a reader that reports each read to the watch.
-func (w *watch) reading(from io.Reader) io.Reader { return &heard{from: from, watch: w} }
+func (w *watch) reading(src io.Reader) io.Reader { return &heard{from: src, watch: w} }
 
 type heard struct {
 	from  io.Reader

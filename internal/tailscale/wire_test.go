@@ -21,9 +21,9 @@ import (
 type hole struct {
 	url string
 
-	mu    sync.Mutex
-	there []*atomic.Bool
-	conns atomic.Int32
+	mu        sync.Mutex
+	swallowed []*atomic.Bool
+	conns     atomic.Int32
 }
 
 // startHole starts a hole in front of a server.
@@ -49,7 +49,7 @@ func startHole(t *testing.T, s *httptest.Server) *hole {
 			t.Cleanup(func() { _, _ = c.Close(), up.Close() })
 			swallowed := &atomic.Bool{}
 			h.mu.Lock()
-			h.there = append(h.there, swallowed)
+			h.swallowed = append(h.swallowed, swallowed)
 			h.mu.Unlock()
 			h.conns.Add(1)
 			wg.Go(func() { forward(up, c, swallowed) })
@@ -82,7 +82,7 @@ func forward(to io.WriteCloser, from io.Reader, swallowed *atomic.Bool) {
 func (h *hole) swallow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.there {
+	for _, s := range h.swallowed {
 		s.Store(true)
 	}
 }
@@ -93,7 +93,7 @@ func TestHalfOpen(t *testing.T) {
 	t.Parallel()
 	const soon = 200 * time.Millisecond
 	get := func(ctx context.Context, c *Client) error { _, err := c.Service(ctx, "svc:a"); return err }
-	put := func(ctx context.Context, c *Client) error {
+	write := func(ctx context.Context, c *Client) error {
 		_, err := c.PutService(ctx, Service{Name: "svc:a", Addrs: []string{"100.64.0.1"}})
 		return err
 	}
@@ -103,16 +103,16 @@ func TestHalfOpen(t *testing.T) {
 		oauth  bool
 		// Zero means that the limit is never reached.
 		silence, ping time.Duration
-		do            func(ctx context.Context, c *Client) error
+		call          func(ctx context.Context, c *Client) error
 		err           string
 	}{
-		"HTTP1":      {reason: "An attempt without a response ends, and the next attempt uses a new connection.", silence: soon, do: get},
-		"HTTP1Write": {reason: "A write with an unknown result is not repeated, and its caller soon gets an error.", silence: soon, do: put, err: "no answer in time"},
-		"HTTP2":      {reason: "Pings detect a dead connection before attempts do.", http2: true, ping: soon / 2, do: get},
-		"HTTP2Write": {reason: "Pings detect a dead connection before writes do.", http2: true, ping: soon / 2, do: put, err: "not available"},
-		"HTTP2Both":  {reason: "The next attempt uses another connection, because pings are no slower than attempts.", http2: true, silence: soon, ping: soon / 2, do: get},
-		"Token":      {reason: "Token requests behave in the same way.", oauth: true, silence: soon, do: get},
-		"TokenHTTP2": {reason: "The same applies with HTTP/2.", http2: true, oauth: true, silence: soon, ping: soon / 2, do: get},
+		"HTTP1":      {reason: "An attempt without a response ends, and the next attempt uses a new connection.", silence: soon, call: get},
+		"HTTP1Write": {reason: "A write with an unknown result is not repeated, and its caller soon gets an error.", silence: soon, call: write, err: "no answer in time"},
+		"HTTP2":      {reason: "Pings detect a dead connection before attempts do.", http2: true, ping: soon / 2, call: get},
+		"HTTP2Write": {reason: "Pings detect a dead connection before writes do.", http2: true, ping: soon / 2, call: write, err: "not available"},
+		"HTTP2Both":  {reason: "The next attempt uses another connection, because pings are no slower than attempts.", http2: true, silence: soon, ping: soon / 2, call: get},
+		"Token":      {reason: "Token requests behave in the same way.", oauth: true, silence: soon, call: get},
+		"TokenHTTP2": {reason: "The same applies with HTTP/2.", http2: true, oauth: true, silence: soon, ping: soon / 2, call: get},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestHalfOpen(t *testing.T) {
 			if tc.oauth {
 				cfg = Config{URL: h.url, ClientID: "id", ClientSecret: "hush"}
 			}
-			fake := &fakeClock{now: time.Now()}
+			fake := &fakeClock{at: time.Now()}
 			c, err := NewClient(cfg, Options{Rate: 1000, Burst: 1000, Metrics: NewMetrics(), Transport: wire, Clock: fake})
 			if err != nil {
 				t.Fatal(err)
@@ -152,14 +152,14 @@ func TestHalfOpen(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The next call needs another token.
-			if fake.now = fake.now.Add(2 * time.Hour); !tc.oauth {
-				fake.now = time.Now()
+			if fake.at = fake.at.Add(2 * time.Hour); !tc.oauth {
+				fake.at = time.Now()
 			}
 			h.swallow()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			start := time.Now()
-			err = tc.do(ctx, c)
+			err = tc.call(ctx, c)
 			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("\n%s\nwant error %q, got: %v", tc.reason, tc.err, err)
 			}

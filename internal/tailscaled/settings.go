@@ -14,12 +14,12 @@ type Setting struct {
 	// Source is the file or the folder of tailscale.com that has it.
 	Source string
 
-	// Since is the first version that knows the setting, by the tags of tailscale.com. Empty means that
+	// MinVersion is the first version that knows the setting, by the tags of tailscale.com. Empty means that
 	// the oldest tested version knows it.
-	Since string
+	MinVersion string
 
-	// Without is what happens with an older version. Empty without Since.
-	Without string
+	// Impact is what happens with an older version. Empty without MinVersion.
+	Impact string
 }
 
 // Folders and files of tailscale.com.
@@ -56,8 +56,8 @@ func Settings() []Setting {
 		{Name: "ipn.TCPPortHandler.TCPForward", Source: sourceServe},
 		{Name: "ipn.TCPPortHandler.TerminateTLS", Source: sourceServe},
 		{
-			Name: proxyProtocol, Source: sourceServe, Since: "1.92.0",
-			Without: "backends do not get the addresses of clients",
+			Name: proxyProtocol, Source: sourceServe, MinVersion: "1.92.0",
+			Impact: "backends do not get the addresses of clients",
 		},
 		{Name: "ingressservices.Config.IPv4Mapping", Source: sourceIngress},
 		{Name: "ingressservices.Config.IPv6Mapping", Source: sourceIngress},
@@ -74,33 +74,33 @@ func Settings() []Setting {
 		{Name: "POD_UID", Source: sourceBoot},
 		{Name: "PORT", Source: "cmd/tailscaled"},
 		{
-			Name: "TS_BOOT_TIMEOUT", Source: sourceBoot, Since: "1.102.3",
-			Without: "containerboot exits when it has not logged in after 60 s, and kubelet starts it again, with growing pauses; the node keeps its identity",
+			Name: "TS_BOOT_TIMEOUT", Source: sourceBoot, MinVersion: "1.102.3",
+			Impact: "containerboot exits when it has not logged in after 60 s, and kubelet starts it again, with growing pauses; the node keeps its identity",
 		},
 		{Name: "TS_DEBUG_ACME_DIRECTORY_URL", Source: sourceACME},
 		{
-			Name: "TS_DEBUG_ACME_FORCE_RENEWAL", Source: sourceACME, Since: "1.92.5",
-			Without: "an order with another certificate authority than Let's Encrypt names the previous certificate, which it may refuse",
+			Name: "TS_DEBUG_ACME_FORCE_RENEWAL", Source: sourceACME, MinVersion: "1.92.5",
+			Impact: "an order with another certificate authority than Let's Encrypt names the previous certificate, which it may refuse",
 		},
 		{Name: "TS_DEBUG_FIREWALL_MODE", Source: sourceFilter},
 		{Name: "TS_EGRESS_PROXIES_CONFIG_PATH", Source: sourceBoot},
 		{Name: "TS_ENABLE_HEALTH_CHECK", Source: sourceBoot},
 		{Name: "TS_ENABLE_METRICS", Source: sourceBoot},
 		{
-			Name: "TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT", Source: sourceBoot, Since: "1.96.0",
-			Without: "nothing: containerboot advertises no services by itself",
+			Name: "TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT", Source: sourceBoot, MinVersion: "1.96.0",
+			Impact: "nothing: containerboot advertises no services by itself",
 		},
 		{Name: "TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR", Source: sourceBoot},
 		{Name: "TS_INGRESS_PROXIES_CONFIG_PATH", Source: sourceBoot},
 		{Name: "TS_KUBE_SECRET", Source: sourceBoot},
 		{Name: "TS_LOCAL_ADDR_PORT", Source: sourceBoot},
 		{
-			Name: "TS_NETSTACK_KEEPALIVE_IDLE", Source: sourceStack, Since: "1.98.0",
-			Without: "tailscaled notices after more than two hours that a client has vanished",
+			Name: "TS_NETSTACK_KEEPALIVE_IDLE", Source: sourceStack, MinVersion: "1.98.0",
+			Impact: "tailscaled notices after more than two hours that a client has vanished",
 		},
 		{
-			Name: "TS_NETSTACK_KEEPALIVE_INTERVAL", Source: sourceStack, Since: "1.98.0",
-			Without: "the same",
+			Name: "TS_NETSTACK_KEEPALIVE_INTERVAL", Source: sourceStack, MinVersion: "1.98.0",
+			Impact: "the same",
 		},
 		{Name: "TS_SERVE_CONFIG", Source: sourceBoot},
 		{Name: "TS_SOCKET", Source: sourceBoot},
@@ -114,8 +114,8 @@ func SettingsTable() string {
 	b := &strings.Builder{}
 	b.WriteString("| setting | since | with an older version |\n|---|---|---|\n")
 	for _, s := range Settings() {
-		if s.Since != "" {
-			b.WriteString("| `" + s.Name + "` | " + s.Since + " | " + s.Without + " |\n")
+		if s.MinVersion != "" {
+			b.WriteString("| `" + s.Name + "` | " + s.MinVersion + " | " + s.Impact + " |\n")
 		}
 	}
 	return b.String()
@@ -129,8 +129,8 @@ func knows(version, setting string) bool {
 		return true
 	}
 	for _, s := range Settings() {
-		if since, ok := release(s.Since); ok && s.Name == setting {
-			return !less(v, since)
+		if minVersion, ok := release(s.MinVersion); ok && s.Name == setting {
+			return !less(v, minVersion)
 		}
 	}
 	return true

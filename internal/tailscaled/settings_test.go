@@ -119,8 +119,8 @@ func fieldsSet(f *ast.File) map[string]bool {
 				}
 			}
 		case *ast.AssignStmt:
-			for _, to := range x.Lhs {
-				if sel, ok := to.(*ast.SelectorExpr); ok {
+			for _, target := range x.Lhs {
+				if sel, ok := target.(*ast.SelectorExpr); ok {
 					set(sel.Sel.Name)
 				}
 			}
@@ -162,7 +162,7 @@ func TestSettingsComplete(t *testing.T) {
 		if used[s.Name] == "" {
 			t.Errorf("no proxy has %s: remove the row", s.Name)
 		}
-		if _, ok := release(s.Since); ok != (s.Since != "") || ok != (s.Without != "") {
+		if _, ok := release(s.MinVersion); ok != (s.MinVersion != "") || ok != (s.Impact != "") {
 			t.Errorf("%s: want a version and what happens without it, or neither: %+v", s.Name, s)
 		}
 	}

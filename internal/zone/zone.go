@@ -96,20 +96,20 @@ type Table struct {
 	domains map[string]Domain
 	names   map[string][]netip.Addr
 
-	// above holds the names that have other names below them.
-	above map[string]bool
+	// parents holds the names that have other names below them.
+	parents map[string]bool
 }
 
 // NewTable builds the table of a zone.
 func NewTable(z Zone) *Table {
-	t := &Table{domains: map[string]Domain{}, names: map[string][]netip.Addr{}, above: map[string]bool{}}
+	t := &Table{domains: map[string]Domain{}, names: map[string][]netip.Addr{}, parents: map[string]bool{}}
 	for _, d := range z.Domains {
 		t.domains[d.Name] = d
 	}
 	for _, n := range z.Names {
 		t.names[n.Name] = n.Addresses
 		for p := parent(n.Name); p != ""; p = parent(p) {
-			t.above[p] = true
+			t.parents[p] = true
 		}
 	}
 	return t
@@ -132,7 +132,7 @@ func (t *Table) Lookup(name string) Answer {
 	switch {
 	case d.Shared:
 		return Answer{}
-	case name != d.Name && !t.above[name]:
+	case name != d.Name && !t.parents[name]:
 		a.Outcome = Absent
 	}
 	return a

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func addresses(in ...string) []netip.Addr {
+func addresses(values ...string) []netip.Addr {
 	var out []netip.Addr
-	for _, a := range in {
+	for _, a := range values {
 		out = append(out, netip.MustParseAddr(a))
 	}
 	return out
@@ -90,8 +90,8 @@ func TestEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := back.Encode(); err != nil || again != want {
-		t.Errorf("\nA decoded zone should be equal to the encoded one.\nDecode(...): want %s, got %s, %v", want, again, err)
+	if second, err := back.Encode(); err != nil || second != want {
+		t.Errorf("\nA decoded zone should be equal to the encoded one.\nDecode(...): want %s, got %s, %v", want, second, err)
 	}
 	if _, err := Decode("{"); err == nil {
 		t.Error("Decode(...): invalid text should be an error")

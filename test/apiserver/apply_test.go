@@ -66,7 +66,7 @@ func TestApplyTwice(t *testing.T) {
 					if foreign[o.GroupVersionKind().Group] {
 						continue
 					}
-					a.what = fmt.Sprintf("%s: %s %s", strings.TrimPrefix(f, root+"/"), o.GetKind(), o.GetName())
+					a.subject = fmt.Sprintf("%s: %s %s", strings.TrimPrefix(f, root+"/"), o.GetKind(), o.GetName())
 					a.namespace(o.GetNamespace())
 					a.serverSide(o)
 					a.clientSide(o)
@@ -101,8 +101,8 @@ type applier struct {
 	claims bool
 	count  int
 
-	// what is the example and the object in turn.
-	what string
+	// subject is the example and the object in turn.
+	subject string
 
 	// patched are the fields of our kinds that kubectl apply, and tools that compare as it does, send
 	// again each time: lists whose items have defaults. The API server ignores them.
@@ -156,11 +156,11 @@ func (a *applier) clientSide(manifest *unstructured.Unstructured) {
 	o := annotated(a.T, manifest)
 	if err := a.c.Create(a.Context(), o, client.FieldOwner("kubectl-client-side-apply")); err != nil {
 		if !kerrors.IsAlreadyExists(err) {
-			a.Fatalf("%s: cannot create: %v", a.what, err)
+			a.Fatalf("%s: cannot create: %v", a.subject, err)
 		}
 		// A namespace, which other examples use.
 		if o.GetKind() != "Namespace" {
-			a.Fatalf("%s: it exists", a.what)
+			a.Fatalf("%s: it exists", a.subject)
 		}
 		return
 	}
@@ -178,7 +178,7 @@ func (a *applier) apply(manifest *unstructured.Unstructured, owner string, opts 
 	a.Helper()
 	o := manifest.DeepCopy()
 	if err := a.c.Apply(a.Context(), client.ApplyConfigurationFromUnstructured(o), append(opts, client.FieldOwner(owner))...); err != nil {
-		a.Fatalf("%s: %s cannot apply: %v", a.what, owner, err)
+		a.Fatalf("%s: %s cannot apply: %v", a.subject, owner, err)
 	}
 	return o
 }
@@ -191,14 +191,14 @@ func (a *applier) adopt(manifest *unstructured.Unstructured, owner string) *unst
 	err := a.c.Apply(a.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(owner))
 	if !kerrors.IsConflict(err) {
 		if err != nil {
-			a.Fatalf("%s: %s cannot apply: %v", a.what, owner, err)
+			a.Fatalf("%s: %s cannot apply: %v", a.subject, owner, err)
 		}
 		return o
 	}
 	if ours(manifest) {
 		var status kerrors.APIStatus
 		if !errors.As(err, &status) || status.Status().Details == nil {
-			a.Fatalf("%s: %v", a.what, err)
+			a.Fatalf("%s: %v", a.subject, err)
 		}
 		for _, c := range status.Status().Details.Causes {
 			a.conflicts[manifest.GetKind()+c.Field] = true
@@ -234,7 +234,7 @@ func (a *applier) threeWay(manifest, live *unstructured.Unstructured) *unstructu
 		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
 	}
 	if err != nil {
-		a.Fatalf("%s: cannot create a patch: %v", a.what, err)
+		a.Fatalf("%s: cannot create a patch: %v", a.subject, err)
 	}
 	if string(patch) != "{}" && ours(live) {
 		var p map[string]any
@@ -247,7 +247,7 @@ func (a *applier) threeWay(manifest, live *unstructured.Unstructured) *unstructu
 	}
 	o := live.DeepCopy()
 	if err := a.c.Patch(a.Context(), o, client.RawPatch(typ, patch), client.FieldOwner("kubectl-client-side-apply")); err != nil {
-		a.Fatalf("%s: cannot patch: %v", a.what, err)
+		a.Fatalf("%s: cannot patch: %v", a.subject, err)
 	}
 	return o
 }
@@ -282,7 +282,7 @@ func (a *applier) controllers(o *unstructured.Unstructured) *unstructured.Unstru
 	}
 	out := o.DeepCopy()
 	if err := a.c.Patch(a.Context(), out, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("crossplane")); err != nil {
-		a.Fatalf("%s: cannot write as Crossplane: %v", a.what, err)
+		a.Fatalf("%s: cannot write as Crossplane: %v", a.subject, err)
 	}
 	return out
 }
@@ -302,19 +302,19 @@ func (a *applier) delete(o *unstructured.Unstructured) {
 }
 
 // unchanged fails the test unless an object is the same, including its resource version.
-func (a *applier) unchanged(before, after *unstructured.Unstructured, how string) {
+func (a *applier) unchanged(previous, current *unstructured.Unstructured, operation string) {
 	a.Helper()
-	if before.GetResourceVersion() != after.GetResourceVersion() {
-		a.Errorf("%s: %s, the object has another resource version: -before, +after:\n%s", a.what, how, cmp.Diff(before.Object, after.Object))
+	if previous.GetResourceVersion() != current.GetResourceVersion() {
+		a.Errorf("%s: %s, the object has another resource version: -before, +after:\n%s", a.subject, operation, cmp.Diff(previous.Object, current.Object))
 	}
-	a.same(before, after, how)
+	a.same(previous, current, operation)
 }
 
 // same fails the test unless an object has the same content.
-func (a *applier) same(before, after *unstructured.Unstructured, how string) {
+func (a *applier) same(previous, current *unstructured.Unstructured, operation string) {
 	a.Helper()
-	if diff := cmp.Diff(content(before), content(after)); diff != "" {
-		a.Errorf("%s: %s, the object is another: -before, +after:\n%s", a.what, how, diff)
+	if diff := cmp.Diff(content(previous), content(current)); diff != "" {
+		a.Errorf("%s: %s, the object is another: -before, +after:\n%s", a.subject, operation, diff)
 	}
 }
 
@@ -334,7 +334,7 @@ func (a *applier) contained(want, got any, path string) {
 	case map[string]any:
 		g, ok := got.(map[string]any)
 		if !ok {
-			a.Errorf("%s: %s is %v", a.what, path, got)
+			a.Errorf("%s: %s is %v", a.subject, path, got)
 			return
 		}
 		for k, v := range want {
@@ -346,7 +346,7 @@ func (a *applier) contained(want, got any, path string) {
 	case []any:
 		g, ok := got.([]any)
 		if !ok || len(g) != len(want) {
-			a.Errorf("%s: %s has the items %v, want %v", a.what, path, got, want)
+			a.Errorf("%s: %s has the items %v, want %v", a.subject, path, got, want)
 			return
 		}
 		for i := range want {

@@ -47,14 +47,14 @@ func TestDesigns(t *testing.T) {
 					continue
 				}
 				found++
-				clientOnly, known := designs[filepath.Base(f)]
+				clientOnly, listed := designs[filepath.Base(f)]
 				objects := objectsOf(t, f)
-				if !known || len(objects) != 1 {
+				if !listed || len(objects) != 1 {
 					t.Errorf("%s has %d objects, or is not in the list of this test", f, len(objects))
 					continue
 				}
 				o := objects[0]
-				a.what = fmt.Sprintf("%s: %s %s", strings.TrimPrefix(f, root+"/"), o.GetKind(), o.GetName())
+				a.subject = fmt.Sprintf("%s: %s %s", strings.TrimPrefix(f, root+"/"), o.GetKind(), o.GetName())
 				if o.GetKind() != "TailscaleTailnet" {
 					o.SetNamespace("default")
 				}
@@ -98,7 +98,7 @@ func (a *applier) design(manifest *unstructured.Unstructured) {
 	a.Helper()
 	live := annotated(a.T, manifest)
 	if err := a.c.Create(a.Context(), live, client.FieldOwner("kubectl-client-side-apply")); err != nil {
-		a.Errorf("%s: cannot create: %v", a.what, err)
+		a.Errorf("%s: cannot create: %v", a.subject, err)
 		return
 	}
 	a.contained(manifest.Object["spec"], live.Object["spec"], "spec")
@@ -120,7 +120,7 @@ func (a *applier) design(manifest *unstructured.Unstructured) {
 		}
 		live.Object["status"] = status
 		if err := a.c.Status().Update(a.Context(), live); err != nil {
-			a.Errorf("%s: cannot write the status: %v", a.what, err)
+			a.Errorf("%s: cannot write the status: %v", a.subject, err)
 		}
 		a.contained(status, live.Object["status"], "status")
 	}
@@ -134,7 +134,7 @@ func complete(status map[string]any) {
 	for _, c := range conditions {
 		if c, ok := c.(map[string]any); ok {
 			c["lastTransitionTime"] = "2026-01-02T03:04:05Z"
-			if is, ok := c["status"].(bool); ok && is {
+			if value, ok := c["status"].(bool); ok && value {
 				c["status"] = "True"
 			}
 		}

@@ -31,20 +31,20 @@ func TestHostileTenant(t *testing.T) {
 	c := r.as(hostile)
 	for _, o := range r.in(tenant, internal) {
 		kind := o.GetObjectKind().GroupVersionKind().Kind
-		for what, do := range deeds() {
+		for action, attempt := range deeds() {
 			// A merge patch of a status without a subresource is a patch of the object.
-			if what == "write status" && !hasStatus(o) {
+			if action == "write status" && !hasStatus(o) {
 				continue
 			}
-			err := do(t.Context(), c, o)
+			err := attempt(t.Context(), c, o)
 			// crossplane-edit lacks the kinds of the extension's chart.
 			named := kind == "TailscaleRevision" || err != nil && strings.Contains(err.Error(), "are written by Tailscale Gateway itself; write a Tailscale")
 			if !kerrors.IsForbidden(err) || !named {
-				t.Errorf("%s a %s: want it refused with the kind to write instead, got %v", what, kind, err)
+				t.Errorf("%s a %s: want it refused with the kind to write instead, got %v", action, kind, err)
 			}
 		}
 	}
-	for what, o := range map[string]string{
+	for action, o := range map[string]string{
 		"run pods":               "{apiVersion: v1, kind: Pod, metadata: {name: evil}, spec: {containers: [{name: evil, image: evil}]}}",
 		"run StatefulSets":       "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web-ingress}}",
 		"make service accounts":  "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web-ingress}}",
@@ -59,7 +59,7 @@ func TestHostileTenant(t *testing.T) {
 		"write routes of others": "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: evil}}",
 	} {
 		if err := c.Create(t.Context(), r.in(tenant, o)[0], client.DryRunAll); !kerrors.IsForbidden(err) {
-			t.Errorf("%s: want it refused, got %v", what, err)
+			t.Errorf("%s: want it refused, got %v", action, err)
 		}
 	}
 	elsewhere := append(r.in(other, internal), r.in(other, users)...)
@@ -149,8 +149,8 @@ func TestWriters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := r.as(tc.user)
 			for _, kind := range tc.kinds {
-				for i, do := range tc.deeds {
-					err := do(t.Context(), c, byKind[kind])
+				for i, attempt := range tc.deeds {
+					err := attempt(t.Context(), c, byKind[kind])
 					if tc.refuse == "" && err != nil {
 						t.Errorf("%s: deed %d on a %s: %v", tc.reason, i, kind, err)
 					}
@@ -315,10 +315,10 @@ func TestTenantRoles(t *testing.T) {
 		user := writable[crd.Spec.Names.Kind] && crd.Spec.Group == "gateway.tailscale.com"
 		for _, resource := range []string{crd.Spec.Names.Plural, crd.Spec.Names.Plural + "/status", crd.Spec.Names.Plural + "/write"} {
 			for _, verb := range []string{"create", "update", "patch", "delete"} {
-				for _, who := range []string{editor, builtin} {
+				for _, subject := range []string{editor, builtin} {
 					want := user && !strings.Contains(resource, "/")
-					if got := r.may(who, tenant, crd.Spec.Group, resource, verb); got != want {
-						t.Errorf("%s may %s %s.%s: want %t, got %t", who, verb, resource, crd.Spec.Group, want, got)
+					if got := r.may(subject, tenant, crd.Spec.Group, resource, verb); got != want {
+						t.Errorf("%s may %s %s.%s: want %t, got %t", subject, verb, resource, crd.Spec.Group, want, got)
 					}
 				}
 			}

@@ -91,12 +91,12 @@ func CrossplaneRoles(root string) ([]client.Object, error) {
 		bound("crossplane", AccountCrossplane, "crossplane"),
 	})
 	for _, c := range composites {
-		of, name := []*apiextensionsv1.CustomResourceDefinition{c}, "crossplane:composite:"+c.GetName()
-		finalizers := rbacv1.PolicyRule{APIGroups: groups(of), Resources: []string{c.Spec.Names.Plural + "/finalizers"}, Verbs: []string{"update"}}
+		crds, name := []*apiextensionsv1.CustomResourceDefinition{c}, "crossplane:composite:"+c.GetName()
+		finalizers := rbacv1.PolicyRule{APIGroups: groups(crds), Resources: []string{c.Spec.Names.Plural + "/finalizers"}, Verbs: []string{"update"}}
 		out = append(out,
-			role(name+":aggregate-to-crossplane", []string{aggregateToCrossplane}, append(withStatus(of, all), finalizers)...),
-			role(name+":aggregate-to-edit", []string{aggregateToAdmin, aggregateToNSAdmin, aggregateToEdit, aggregateToNSEdit}, withStatus(of, all)...),
-			role(name+":aggregate-to-view", []string{aggregateToView, aggregateToNSView}, withStatus(of, view)...))
+			role(name+":aggregate-to-crossplane", []string{aggregateToCrossplane}, append(withStatus(crds, all), finalizers)...),
+			role(name+":aggregate-to-edit", []string{aggregateToAdmin, aggregateToNSAdmin, aggregateToEdit, aggregateToNSEdit}, withStatus(crds, all)...),
+			role(name+":aggregate-to-view", []string{aggregateToView, aggregateToNSView}, withStatus(crds, view)...))
 	}
 	return out, nil
 }

@@ -329,7 +329,7 @@ func (r *realm) may(user, namespace, group, resource, verb string) bool {
 	return review.Status.Allowed
 }
 
-func (r *realm) eventually(what string, ok func() error) {
+func (r *realm) eventually(description string, ok func() error) {
 	r.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(r.Context(), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
@@ -337,7 +337,7 @@ func (r *realm) eventually(what string, ok func() error) {
 		return last == nil, nil
 	})
 	if err != nil {
-		r.Fatalf("timed out waiting: %s: %v", what, last)
+		r.Fatalf("timed out waiting: %s: %v", description, last)
 	}
 }
 

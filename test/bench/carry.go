@@ -34,8 +34,8 @@ func directions() []direction {
 
 // carried holds the measurements of requests through the proxies of a side, one for each round.
 type carried struct {
-	// each is the time between two responses.
-	each, p50, p99 []time.Duration
+	// interval is the time between two responses.
+	interval, p50, p99 []time.Duration
 
 	// processor is the processor time of all proxies for one request.
 	processor []time.Duration
@@ -45,19 +45,19 @@ type carried struct {
 func (v *versus) carry(ctx context.Context) ([]Result, error) {
 	var rs []Result
 	for _, d := range directions() {
-		got, err := v.load(ctx, d, v.ours, v.theirs)
+		measured, err := v.load(ctx, d, v.ours, v.theirs)
 		if err != nil {
 			return rs, err
 		}
-		row := func(what string, unit time.Duration, name string, goal float64, of func(carried) []time.Duration) Result {
-			in := func(s sidebyside.Side) float64 { return float64(median(of(got[s.Name()]))) / float64(unit) }
-			return compared("operator."+d.name+"_"+what, in(v.ours), in(v.theirs), name, goal)
+		row := func(metric string, unit time.Duration, name string, goal float64, series func(carried) []time.Duration) Result {
+			value := func(s sidebyside.Side) float64 { return float64(median(series(measured[s.Name()]))) / float64(unit) }
+			return compared("operator."+d.name+"_"+metric, value(v.ours), value(v.theirs), name, goal)
 		}
 		rs = append(rs,
 			row("latency_p50", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.p50 }),
 			row("latency_p99", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.p99 }),
 			row("processor_per_request", time.Microsecond, "us", processorSlack, func(c carried) []time.Duration { return c.processor }),
-			row("time_per_request", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.each }))
+			row("time_per_request", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.interval }))
 	}
 	return rs, nil
 }
@@ -76,11 +76,11 @@ func (v *versus) alike(ctx context.Context) ([]Result, error) {
 	}
 	var rs []Result
 	for _, d := range directions() {
-		got, err := v.load(ctx, d, v.kernel, v.theirs)
+		measured, err := v.load(ctx, d, v.kernel, v.theirs)
 		if err != nil {
 			return rs, err
 		}
-		ms := func(s sidebyside.Side) float64 { return median(got[s.Name()].p50).Seconds() * 1000 }
+		ms := func(s sidebyside.Side) float64 { return median(measured[s.Name()].p50).Seconds() * 1000 }
 		rs = append(rs, compared("operator."+d.name+"_p50_kernel_ratio", ms(v.kernel), ms(v.theirs), "ms", alikeSlack))
 	}
 	return rs, nil
@@ -92,7 +92,7 @@ func (v *versus) load(ctx context.Context, d direction, sides ...sidebyside.Side
 	out := map[string]carried{}
 	for i := range loadRounds + 1 {
 		for _, s := range sides {
-			before, err := v.lab.Processor(ctx, s.Proxies())
+			start, err := v.lab.Processor(ctx, s.Proxies())
 			if err != nil {
 				return nil, err
 			}
@@ -100,18 +100,18 @@ func (v *versus) load(ctx context.Context, d direction, sides ...sidebyside.Side
 			if err != nil {
 				return nil, err
 			}
-			after, err := v.lab.Processor(ctx, s.Proxies())
+			end, err := v.lab.Processor(ctx, s.Proxies())
 			if err != nil {
 				return nil, err
 			}
-			total, byProgram := perRequest(before, after, r.Requests)
+			total, byProgram := perRequest(start, end, r.Requests)
 			progress("operator: round %d, %s of %s: %.0f requests a second, p50 %.1f ms, p99 %.1f ms, %d failed; processor time of each: %s",
 				i, d.name, s.Name(), float64(r.Requests)/r.Seconds, r.P50*1000, r.P99*1000, r.Failed, byProgram)
 			if i == 0 {
 				continue
 			}
 			c := out[s.Name()]
-			c.each = append(c.each, seconds(r.Seconds/float64(r.Requests)))
+			c.interval = append(c.interval, seconds(r.Seconds/float64(r.Requests)))
 			c.p50, c.p99 = append(c.p50, seconds(r.P50)), append(c.p99, seconds(r.P99))
 			c.processor = append(c.processor, total)
 			out[s.Name()] = c
@@ -122,21 +122,21 @@ func (v *versus) load(ctx context.Context, d direction, sides ...sidebyside.Side
 
 // perRequest returns the processor time for each of n requests: the total, and the time by program
 // in descending order. Programs without processor time are left out.
-func perRequest(before, after map[string]time.Duration, requests int) (time.Duration, string) {
+func perRequest(start, end map[string]time.Duration, requests int) (time.Duration, string) {
 	var total time.Duration
-	each := map[string]time.Duration{}
-	for program, t := range after {
-		if d := (t - before[program]) / time.Duration(requests); d > 0 {
-			each[program] = d
+	byProgram := map[string]time.Duration{}
+	for program, t := range end {
+		if d := (t - start[program]) / time.Duration(requests); d > 0 {
+			byProgram[program] = d
 			total += d
 		}
 	}
-	programs := slices.SortedFunc(maps.Keys(each), func(a, b string) int {
-		return cmp.Or(cmp.Compare(each[b], each[a]), cmp.Compare(a, b))
+	programs := slices.SortedFunc(maps.Keys(byProgram), func(a, b string) int {
+		return cmp.Or(cmp.Compare(byProgram[b], byProgram[a]), cmp.Compare(a, b))
 	})
 	output := make([]string, 0, len(programs))
 	for _, p := range programs {
-		output = append(output, fmt.Sprintf("%s %s", p, each[p].Round(time.Microsecond)))
+		output = append(output, fmt.Sprintf("%s %s", p, byProgram[p].Round(time.Microsecond)))
 	}
 	return total, strings.Join(output, ", ")
 }

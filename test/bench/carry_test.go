@@ -14,9 +14,9 @@ import (
 )
 
 func TestPerRequest(t *testing.T) {
-	before := map[string]time.Duration{"agent": time.Second, "idle": time.Second}
-	after := map[string]time.Duration{"agent": 2 * time.Second, "idle": time.Second, "tailscaled": 3 * time.Second}
-	total, output := perRequest(before, after, 1000)
+	start := map[string]time.Duration{"agent": time.Second, "idle": time.Second}
+	end := map[string]time.Duration{"agent": 2 * time.Second, "idle": time.Second, "tailscaled": 3 * time.Second}
+	total, output := perRequest(start, end, 1000)
 	if total != 4*time.Millisecond {
 		t.Errorf("perRequest(...): want 4ms in all, got %s", total)
 	}
@@ -29,9 +29,9 @@ func TestPrintHops(t *testing.T) {
 	var b strings.Builder
 	us := time.Microsecond
 	if err := printHops(&b, hops.Costs{
-		Direct:  hops.Cost{Kept: 5 * us, Connect: 40 * us},
-		Tailnet: hops.Cost{Kept: 205 * us, Connect: 1040 * us, Proxy: 60 * us, Peer: 65 * us},
-		Agent:   hops.Cost{Kept: 265 * us, Connect: 1140 * us, Agent: 30 * us, Proxy: 70 * us, Peer: 75 * us},
+		Direct:  hops.Cost{Request: 5 * us, Connect: 40 * us},
+		Tailnet: hops.Cost{Request: 205 * us, Connect: 1040 * us, Proxy: 60 * us, Peer: 65 * us},
+		Agent:   hops.Cost{Request: 265 * us, Connect: 1140 * us, Agent: 30 * us, Proxy: 70 * us, Peer: 75 * us},
 	}); err != nil {
 		t.Fatal(err)
 	}

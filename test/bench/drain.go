@@ -46,10 +46,10 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 		all.Go(func() error {
 			// The sum of all sets is the number in the flag.
 			n := (c.Deletions + i) / len(sets)
-			one, err := s.Drain(ctx, n)
+			drained, err := s.Drain(ctx, n)
 			mu.Lock()
 			defer mu.Unlock()
-			d.Add(one)
+			d.Add(drained)
 			return err
 		})
 	}
@@ -70,7 +70,7 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 
 // busy keeps this many threads of the process busy until the returned function is called.
 func busy(threads int) func() {
-	before := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + threads)
+	previous := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + threads)
 	var done atomic.Bool
 	for range threads {
 		go func() {
@@ -80,6 +80,6 @@ func busy(threads int) func() {
 	}
 	return func() {
 		done.Store(true)
-		runtime.GOMAXPROCS(before)
+		runtime.GOMAXPROCS(previous)
 	}
 }

@@ -59,8 +59,8 @@ func (c *cli) extension(ctx context.Context) ([]Result, error) {
 	return withExtension(ctx, func(bin string) ([]Result, error) { return c.withRoutes(ctx, bin) })
 }
 
-// withExtension runs do with a folder of the built extension.
-func withExtension(ctx context.Context, do func(bin string) ([]Result, error)) ([]Result, error) {
+// withExtension runs fn with a folder of the built extension.
+func withExtension(ctx context.Context, fn func(bin string) ([]Result, error)) ([]Result, error) {
 	bin, err := os.MkdirTemp("", "tailscale-gateway-bench-")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot create a folder for programs")
@@ -70,7 +70,7 @@ func withExtension(ctx context.Context, do func(bin string) ([]Result, error)) (
 	if err := harness.Build(ctx, bin, "./extension"); err != nil {
 		return nil, err
 	}
-	return do(bin)
+	return fn(bin)
 }
 
 // withRoutes measures the cost of many routes.
@@ -168,14 +168,14 @@ func translateName(routes int, distinct bool) string {
 	return fmt.Sprintf("extension.translate_ratio_%d", routes)
 }
 
-// inEnvironment runs do in a new environment.
-func (c *cli) inEnvironment(ctx context.Context, bin string, o gateway.Options, do func(w *gateway.Environment) error) error {
+// inEnvironment runs fn in a new environment.
+func (c *cli) inEnvironment(ctx context.Context, bin string, o gateway.Options, fn func(w *gateway.Environment) error) error {
 	progress("extension: %d routes, distinct targets %t, plain Services %t; %s", o.Routes, o.Distinct, o.Plain, load())
 	w, err := gateway.Start(ctx, o, filepath.Join(bin, "extension"), filepath.Join(c.Logs, "extension"))
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(w), w.Stop())
+	return errors.Join(fn(w), w.Stop())
 }
 
 // translateRatio compares translations with the running extension and with one that does nothing.
@@ -212,14 +212,14 @@ func policyRatios(ctx context.Context) ([]Result, error) {
 	for _, n := range []int{fewRoutes, manyRoutes} {
 		var policy, backends []time.Duration
 		for range policyRuns {
-			for bench, to := range map[string]*[]time.Duration{
+			for bench, durations := range map[string]*[]time.Duration{
 				fmt.Sprintf("^BenchmarkPolicy$/^%d$", n): &policy, fmt.Sprintf("^BenchmarkTranslate$/^OneTarget$/^%d$", n): &backends,
 			} {
 				ns, err := benchmark(ctx, "./extension/hooks", bench, "20x", `([0-9.]+) ns/op`)
 				if err != nil {
 					return rs, err
 				}
-				*to = append(*to, time.Duration(ns))
+				*durations = append(*durations, time.Duration(ns))
 			}
 		}
 		rs = append(rs, paired(fmt.Sprintf("extension.policy_ratio_%d", n), policy, backends, maxPolicyRatio))

@@ -23,10 +23,10 @@ func (c *cli) gateway(ctx context.Context) ([]Result, error) {
 // take turns.
 func (c *cli) found(ctx context.Context, bin string) ([]Result, error) {
 	var rs []Result
-	by := gateway.Options{Routes: foundServices, Distinct: true, Found: true, Plain: true, Echo: true}
-	return rs, c.inEnvironment(ctx, bin, by, func(hand *gateway.Environment) error {
-		by.Plain, by.Echo = false, false
-		return c.inEnvironment(ctx, bin, by, func(w *gateway.Environment) error {
+	options := gateway.Options{Routes: foundServices, Distinct: true, Found: true, Plain: true, Echo: true}
+	return rs, c.inEnvironment(ctx, bin, options, func(hand *gateway.Environment) error {
+		options.Plain, options.Echo = false, false
+		return c.inEnvironment(ctx, bin, options, func(w *gateway.Environment) error {
 			var ours, theirs []time.Duration
 			for range turns {
 				took, err := w.Translations(ctx, translationsEach)

@@ -45,7 +45,7 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 	if err := ours.Install(ctx); err != nil {
 		return nil, err
 	}
-	before, err := lab.Counters(ctx)
+	start, err := lab.Counters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +72,11 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 	if err := ours.BigServices(ctx, c.Services); err != nil {
 		return rs, err
 	}
-	after, err := lab.Counters(ctx)
+	end, err := lab.Counters(ctx)
 	if err != nil {
 		return rs, err
 	}
-	rs = append(rs, plain("functions.breaker_opens", after.Opens-before.Opens, "opens", 0))
+	rs = append(rs, plain("functions.breaker_opens", end.Opens-start.Opens, "opens", 0))
 
 	progress("functions: waiting for rest, then %s of it", c.Idle)
 	if err := lab.Quiet(ctx, quiet); err != nil {

@@ -69,7 +69,7 @@ func (c *cli) hops(ctx context.Context) ([]Result, error) {
 	}
 	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	return []Result{
-		compared("hops.agent_request", us(costs.Agent.Kept), us(costs.Tailnet.Kept), "us", hopSlack),
+		compared("hops.agent_request", us(costs.Agent.Request), us(costs.Tailnet.Request), "us", hopSlack),
 		compared("hops.agent_connect", us(costs.Agent.Connect), us(costs.Tailnet.Connect), "us", hopSlack),
 		compared("hops.agent_processor", us(costs.Agent.Agent), us(costs.Agent.Proxy), "us", agentShare),
 	}, nil
@@ -80,14 +80,14 @@ func (c *cli) hops(ctx context.Context) ([]Result, error) {
 func printHops(w io.Writer, c hops.Costs) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	us := func(d time.Duration) string { return strconv.FormatInt(d.Round(time.Microsecond).Microseconds(), 10) }
-	row := func(name string, kept, connect time.Duration, busy string) string {
-		return strings.Join([]string{name, us(kept), us(connect), busy}, "\t")
+	row := func(name string, request, connect time.Duration, busy string) string {
+		return strings.Join([]string{name, us(request), us(connect), busy}, "\t")
 	}
 	lines := []string{
 		"HOP\tADDS TO A REQUEST (us)\tADDS TO A CONNECTION (us)\tPROCESSOR TIME OF A REQUEST (us)",
-		row("client and target, on the loopback", c.Direct.Kept, c.Direct.Connect, "-"),
-		row("tailscaled of proxy and peer", c.Tailnet.Kept-c.Direct.Kept, c.Tailnet.Connect-c.Direct.Connect, us(c.Agent.Proxy)+", "+us(c.Agent.Peer)),
-		row("agent", c.Agent.Kept-c.Tailnet.Kept, c.Agent.Connect-c.Tailnet.Connect, us(c.Agent.Agent)),
+		row("client and target, on the loopback", c.Direct.Request, c.Direct.Connect, "-"),
+		row("tailscaled of proxy and peer", c.Tailnet.Request-c.Direct.Request, c.Tailnet.Connect-c.Direct.Connect, us(c.Agent.Proxy)+", "+us(c.Agent.Peer)),
+		row("agent", c.Agent.Request-c.Tailnet.Request, c.Agent.Connect-c.Tailnet.Connect, us(c.Agent.Agent)),
 	}
 	if _, err := fmt.Fprintln(t, strings.Join(lines, "\n")); err != nil {
 		return errors.Wrap(err, "cannot print hops")

@@ -40,7 +40,7 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for the logs of the providers."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Only    []string      `default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,visible,drain,extension,gateway,soak" help:"Which parts to run: ${enum}."`
+	Parts   []string      `name:"only" default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,visible,drain,extension,gateway,soak" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
 	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
@@ -96,7 +96,7 @@ func (c *cli) run(ctx context.Context) error {
 		{name: "visible", measure: c.visible},
 		{name: "drain", measure: c.drain},
 	} {
-		if !slices.Contains(c.Only, p.name) || ctx.Err() != nil {
+		if !slices.Contains(c.Parts, p.name) || ctx.Err() != nil {
 			continue
 		}
 		rs, err := c.inLab(ctx, p.name, p.measure)
@@ -115,7 +115,7 @@ func (c *cli) run(ctx context.Context) error {
 		{name: "gateway", measure: c.gateway},
 		{name: "soak", measure: c.soak},
 	} {
-		if !slices.Contains(c.Only, p.name) || ctx.Err() != nil {
+		if !slices.Contains(c.Parts, p.name) || ctx.Err() != nil {
 			continue
 		}
 		rs, err := p.measure(ctx)
@@ -135,7 +135,7 @@ func (c *cli) provider(ctx context.Context) ([]Result, error) {
 		{name: "create", run: c.create},
 		{name: "rest", run: c.rest},
 		{name: "swarm", run: c.swarm},
-	}, func(p part) bool { return !slices.Contains(c.Only, p.name) })
+	}, func(p part) bool { return !slices.Contains(c.Parts, p.name) })
 	if len(parts) == 0 {
 		return nil, nil
 	}

@@ -82,8 +82,8 @@ func (c *cli) operator(ctx context.Context, lab *sidebyside.Lab) ([]Result, erro
 		}
 	}
 	for _, measure := range []func(context.Context) ([]Result, error){m.first, m.carry, m.roll, m.many, m.alike} {
-		got, err := measure(ctx)
-		rs = append(rs, got...)
+		results, err := measure(ctx)
+		rs = append(rs, results...)
 		if err != nil {
 			return rs, err
 		}
@@ -117,10 +117,10 @@ func (v *versus) first(ctx context.Context) ([]Result, error) {
 	for i := range v.rounds + 1 {
 		for _, s := range v.sides() {
 			// Both at once: the operator's proxies take minutes for each.
-			var in, out time.Duration
+			var ingressTime, out time.Duration
 			both, bothCtx := errgroup.WithContext(ctx)
 			both.Go(func() (err error) {
-				in, err = v.lab.Ingress(bothCtx, s, service(s, i))
+				ingressTime, err = v.lab.Ingress(bothCtx, s, service(s, i))
 				return err
 			})
 			both.Go(func() (err error) {
@@ -130,9 +130,9 @@ func (v *versus) first(ctx context.Context) ([]Result, error) {
 			if err := both.Wait(); err != nil {
 				return rs, err
 			}
-			progress("operator: round %d, %s: first byte after %s (ingress), %s (egress)", i, s.Name(), in.Round(time.Millisecond), out.Round(time.Millisecond))
+			progress("operator: round %d, %s: first byte after %s (ingress), %s (egress)", i, s.Name(), ingressTime.Round(time.Millisecond), out.Round(time.Millisecond))
 			if i > 0 {
-				ingress[s.Name()], egress[s.Name()] = append(ingress[s.Name()], in), append(egress[s.Name()], out)
+				ingress[s.Name()], egress[s.Name()] = append(ingress[s.Name()], ingressTime), append(egress[s.Name()], out)
 			}
 		}
 		if i == 0 {
@@ -198,8 +198,8 @@ func (v *versus) memory(ctx context.Context, services int) ([]Result, error) {
 			return nil, err
 		}
 	}
-	row := func(what string, m map[string]float64, goal float64) Result {
-		return compared(fmt.Sprintf("operator.%s_memory_%d_services", what, services), m[v.ours.Name()], m[v.theirs.Name()], "MiB", goal)
+	row := func(component string, m map[string]float64, goal float64) Result {
+		return compared(fmt.Sprintf("operator.%s_memory_%d_services", component, services), m[v.ours.Name()], m[v.theirs.Name()], "MiB", goal)
 	}
 	return []Result{row("controllers", controllers, controllerSlack), row("proxies", proxies, slack)}, nil
 }

@@ -69,12 +69,12 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // percentile returns the time within which this percentage of durations stays.
-func percentile(ds []time.Duration, of int) time.Duration {
+func percentile(ds []time.Duration, percent int) time.Duration {
 	if len(ds) == 0 {
 		return 0
 	}
 	ds = slices.Sorted(slices.Values(ds))
-	return ds[(len(ds)*of+99)/100-1]
+	return ds[(len(ds)*percent+99)/100-1]
 }
 
 func printTable(w io.Writer, rs []Result) error {

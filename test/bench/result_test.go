@@ -20,16 +20,16 @@ func TestP95(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		reason string
-		in     []time.Duration
+		input  []time.Duration
 		want   time.Duration
 	}{
 		"None":    {reason: "The percentile of no durations is 0"},
-		"One":     {reason: "The percentile of one duration is that duration", in: []time.Duration{7}, want: 7},
-		"Hundred": {reason: "95 of 100 are at most 95, in any order", in: hundred, want: 95},
-		"Twenty":  {reason: "One of twenty may be slow", in: append(make([]time.Duration, 19), 9), want: 0},
+		"One":     {reason: "The percentile of one duration is that duration", input: []time.Duration{7}, want: 7},
+		"Hundred": {reason: "95 of 100 are at most 95, in any order", input: hundred, want: 95},
+		"Twenty":  {reason: "One of twenty may be slow", input: append(make([]time.Duration, 19), 9), want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := percentile(tc.in, 95); got != tc.want {
+			if got := percentile(tc.input, 95); got != tc.want {
 				t.Errorf("%s: got %d, want %d", tc.reason, got, tc.want)
 			}
 		})

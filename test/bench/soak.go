@@ -62,14 +62,14 @@ func (c *cli) soak(ctx context.Context) ([]Result, error) {
 		plain("extension.soak_different", float64(r.Different), "resources", 0),
 	}
 	progress("soak: %d requests, the longest took %s", r.Requests, r.Longest.Round(time.Millisecond))
-	for _, of := range []string{soak.RSS, soak.Heap, soak.Goroutines, soak.Files, soak.Streams, soak.EnvoyMemory, soak.EnvoyClusters} {
-		t := r.Trends[of]
-		progress("soak: %s from %.0f to %.0f over the second half", of, t.First, t.Last)
-		rs = append(rs, plain("extension.soak_"+of+"_growth", t.Growth, "%", maxGrowth))
+	for _, metric := range []string{soak.RSS, soak.Heap, soak.Goroutines, soak.Files, soak.Streams, soak.EnvoyMemory, soak.EnvoyClusters} {
+		t := r.Trends[metric]
+		progress("soak: %s from %.0f to %.0f over the second half", metric, t.First, t.Last)
+		rs = append(rs, plain("extension.soak_"+metric+"_growth", t.Growth, "%", maxGrowth))
 	}
 	return rs, nil
 }
 
-func longest(of map[string]time.Duration) time.Duration {
-	return slices.Max(append(slices.Collect(maps.Values(of)), 0))
+func longest(durations map[string]time.Duration) time.Duration {
+	return slices.Max(append(slices.Collect(maps.Values(durations)), 0))
 }

@@ -25,9 +25,9 @@ func (c *cli) swarm(ctx context.Context, env *harness.Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	for what, list := range map[string][]string{"lost": r.Lost, "written by others": r.Foreign, "left": r.Leftovers} {
+	for problem, list := range map[string][]string{"lost": r.Lost, "written by others": r.Foreign, "left": r.Leftovers} {
 		if len(list) > 0 {
-			progress("swarm: %s: %s", what, strings.Join(list, "; "))
+			progress("swarm: %s: %s", problem, strings.Join(list, "; "))
 		}
 	}
 	readdressed := 0.0

@@ -27,7 +27,7 @@ func (c *cli) visible(ctx context.Context, lab *sidebyside.Lab) ([]Result, error
 		return nil, err
 	}
 	var out []Result
-	for _, of := range []struct {
+	for _, variant := range []struct {
 		sharing sidebyside.Sharing
 		name    string
 		routes  int
@@ -35,24 +35,24 @@ func (c *cli) visible(ctx context.Context, lab *sidebyside.Lab) ([]Result, error
 		{sharing: sidebyside.SharedGateway, name: "gateway.route", routes: c.Visible},
 		{sharing: sidebyside.SharedRoutes, name: "gateway.route_service", routes: c.OwnServices},
 	} {
-		progress("visible: sharing a Gateway, routeSharing %s", of.sharing)
-		if err := ours.Share(ctx, of.sharing); err != nil {
+		progress("visible: sharing a Gateway, routeSharing %s", variant.sharing)
+		if err := ours.Share(ctx, variant.sharing); err != nil {
 			return out, err
 		}
-		progress("visible: %d routes", of.routes)
-		changes, err := ours.Changes(ctx, of.sharing, of.routes)
+		progress("visible: %d routes", variant.routes)
+		changes, err := ours.Changes(ctx, variant.sharing, variant.routes)
 		if err != nil {
 			return out, err
 		}
-		var visible, gone []time.Duration
+		var visible, removed []time.Duration
 		for _, ch := range changes {
-			visible, gone = append(visible, ch.Visible), append(gone, ch.Gone)
+			visible, removed = append(visible, ch.Visible), append(removed, ch.Removed)
 		}
 		progress("visible: %s at the median, %s at most", median(visible), slices.Max(visible))
-		progress("gone: %s at the median, %s at most", median(gone), slices.Max(gone))
+		progress("gone: %s at the median, %s at most", median(removed), slices.Max(removed))
 		out = append(out,
-			plain(of.name+"_visible_p99_s", percentile(visible, 99).Seconds(), "s", maxVisible),
-			plain(of.name+"_gone_p99_s", percentile(gone, 99).Seconds(), "s", maxVisible))
+			plain(variant.name+"_visible_p99_s", percentile(visible, 99).Seconds(), "s", maxVisible),
+			plain(variant.name+"_gone_p99_s", percentile(removed, 99).Seconds(), "s", maxVisible))
 	}
 	return out, nil
 }

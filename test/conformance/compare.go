@@ -21,8 +21,8 @@ import (
 // A row is one test, or a part of one, in both runs.
 type row struct {
 	Name           string  `json:"name"`
-	Without        outcome `json:"without"`
-	With           outcome `json:"with"`
+	Baseline       outcome `json:"without"`
+	Extended       outcome `json:"with"`
 	WithoutSeconds float64 `json:"withoutSeconds"`
 	WithSeconds    float64 `json:"withSeconds"`
 	// Reason why it may fail in both, from known.yaml.
@@ -41,8 +41,8 @@ type result struct {
 	Differences []row `json:"differences"`
 	// Failures are the tests that fail in both without a known reason.
 	Failures []row `json:"failures"`
-	// Known failures, with their reasons.
-	Known []row `json:"known"`
+	// Expected are the known failures, with their reasons.
+	Expected []row `json:"known"`
 	// Stale are names in known.yaml that fail in neither.
 	Stale []string `json:"stale"`
 }
@@ -74,45 +74,45 @@ func readKnown(file string) (map[string]string, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read known failures")
 	}
-	known := map[string]string{}
-	if err := yaml.UnmarshalStrict(b, &known); err != nil {
+	reasons := map[string]string{}
+	if err := yaml.UnmarshalStrict(b, &reasons); err != nil {
 		return nil, errors.Wrap(err, "cannot decode known failures")
 	}
-	for name, reason := range known {
+	for name, reason := range reasons {
 		if reason == "" {
 			return nil, errors.Errorf("known failure %q has no reason", name)
 		}
 	}
-	return known, nil
+	return reasons, nil
 }
 
 // compare compares both runs. If only some tests ran, it ignores known failures of others.
-func compare(without, with ends, known map[string]string, some bool) result {
-	all := maps.Clone(without)
-	maps.Copy(all, with)
-	r := result{Tests: []row{}, Differences: []row{}, Failures: []row{}, Known: []row{}, Stale: []string{}}
+func compare(baseline, extended ends, reasons map[string]string, some bool) result {
+	all := maps.Clone(baseline)
+	maps.Copy(all, extended)
+	r := result{Tests: []row{}, Differences: []row{}, Failures: []row{}, Expected: []row{}, Stale: []string{}}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		w := row{
-			Name: name, Without: of(without, name), With: of(with, name),
-			WithoutSeconds: without[name].seconds, WithSeconds: with[name].seconds,
+			Name: name, Baseline: of(baseline, name), Extended: of(extended, name),
+			WithoutSeconds: baseline[name].seconds, WithSeconds: extended[name].seconds,
 		}
 		part := strings.Contains(name, "/")
 		if !part {
-			w.Reason = known[name]
+			w.Reason = reasons[name]
 			r.Tests = append(r.Tests, w)
 		}
 		switch {
-		case w.Without != w.With:
+		case w.Baseline != w.Extended:
 			r.Differences = append(r.Differences, w)
-		case part || w.With != failed:
+		case part || w.Extended != failed:
 		case w.Reason != "":
-			r.Known = append(r.Known, w)
+			r.Expected = append(r.Expected, w)
 		default:
 			r.Failures = append(r.Failures, w)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if !some && of(without, name) != failed && of(with, name) != failed {
+	for _, name := range slices.Sorted(maps.Keys(reasons)) {
+		if !some && of(baseline, name) != failed && of(extended, name) != failed {
 			r.Stale = append(r.Stale, name)
 		}
 	}
@@ -120,8 +120,8 @@ func compare(without, with ends, known map[string]string, some bool) result {
 }
 
 func of(e ends, name string) outcome {
-	if got, ok := e[name]; ok {
-		return got.outcome
+	if entry, ok := e[name]; ok {
+		return entry.outcome
 	}
 	return absent
 }
@@ -130,7 +130,7 @@ func of(e ends, name string) outcome {
 func (r result) count(o outcome) int {
 	n := 0
 	for _, t := range r.Tests {
-		if t.Without == o && t.With == o {
+		if t.Baseline == o && t.Extended == o {
 			n++
 		}
 	}
@@ -157,13 +157,13 @@ func (r result) verdict() error {
 }
 
 // print writes the numbers, and all rows that need attention.
-func (r result) print(to io.Writer) error {
-	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+func (r result) print(dst io.Writer) error {
+	t := tabwriter.NewWriter(dst, 0, 0, 2, ' ', 0)
 	lines := []string{
 		"\nBOTH RUNS\tTESTS",
 		fmt.Sprintf("passed\t%d", r.count(passed)),
 		fmt.Sprintf("failed\t%d", r.count(failed)),
-		fmt.Sprintf("not supported, or left out\t%d", r.count(left)),
+		fmt.Sprintf("not supported, or left out\t%d", r.count(omitted)),
 		fmt.Sprintf("differ, parts of tests too\t%d", len(r.Differences)),
 		fmt.Sprintf("hooks that the extension answered\t%d", r.Hooks.Total),
 		fmt.Sprintf("of them with an error\t%d", r.Hooks.Failed),
@@ -171,13 +171,13 @@ func (r result) print(to io.Writer) error {
 	for _, part := range []struct {
 		title string
 		rows  []row
-	}{{"DIFFERENCES", r.Differences}, {"FAIL IN BOTH", r.Failures}, {"FAIL IN BOTH, AS IS KNOWN", r.Known}} {
+	}{{"DIFFERENCES", r.Differences}, {"FAIL IN BOTH", r.Failures}, {"FAIL IN BOTH, AS IS KNOWN", r.Expected}} {
 		if len(part.rows) == 0 {
 			continue
 		}
 		lines = append(lines, "\n"+part.title+"\tWITHOUT US\tWITH US\tREASON")
 		for _, w := range part.rows {
-			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s", w.Name, w.Without, w.With, w.Reason))
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s", w.Name, w.Baseline, w.Extended, w.Reason))
 		}
 	}
 	if _, err := fmt.Fprintln(t, strings.Join(lines, "\n")); err != nil {

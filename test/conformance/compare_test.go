@@ -15,153 +15,153 @@ import (
 )
 
 func TestCompare(t *testing.T) {
-	pass, fail, skip := end{outcome: passed}, end{outcome: failed}, end{outcome: left}
+	pass, fail, skip := end{outcome: passed}, end{outcome: failed}, end{outcome: omitted}
 	type want struct {
 		result result
 		err    string
 	}
 	cases := map[string]struct {
-		reason  string
-		without ends
-		with    ends
-		known   map[string]string
-		some    bool
-		hooks   answers
-		want    want
+		reason   string
+		baseline ends
+		extended ends
+		reasons  map[string]string
+		some     bool
+		hooks    answers
+		want     want
 	}{
 		"Same": {
-			reason:  "Equal and successful tests should give no error.",
-			without: ends{"B": pass, "A": skip, "B/one": pass},
-			with:    ends{"A": skip, "B": pass, "B/one": pass},
-			hooks:   answers{Total: 1},
+			reason:   "Equal and successful tests should give no error.",
+			baseline: ends{"B": pass, "A": skip, "B/one": pass},
+			extended: ends{"A": skip, "B": pass, "B/one": pass},
+			hooks:    answers{Total: 1},
 			want: want{result: result{Tests: []row{
-				{Name: "A", Without: left, With: left},
-				{Name: "B", Without: passed, With: passed},
+				{Name: "A", Baseline: omitted, Extended: omitted},
+				{Name: "B", Baseline: passed, Extended: passed},
 			}}},
 		},
 		"NeverAsked": {
-			reason:  "A run without answers of the extension should be an error.",
-			without: ends{"A": pass},
-			with:    ends{"A": pass},
+			reason:   "A run without answers of the extension should be an error.",
+			baseline: ends{"A": pass},
+			extended: ends{"A": pass},
 			want: want{
-				result: result{Tests: []row{{Name: "A", Without: passed, With: passed}}},
+				result: result{Tests: []row{{Name: "A", Baseline: passed, Extended: passed}}},
 				err:    "the extension answered no hook: the second run did not use it",
 			},
 		},
 		"HookFailed": {
-			reason:  "A hook with an error blocks changes of Envoys, so it should be an error.",
-			without: ends{"A": pass},
-			with:    ends{"A": pass},
-			hooks:   answers{Total: 2, Failed: 1},
+			reason:   "A hook with an error blocks changes of Envoys, so it should be an error.",
+			baseline: ends{"A": pass},
+			extended: ends{"A": pass},
+			hooks:    answers{Total: 2, Failed: 1},
 			want: want{
-				result: result{Tests: []row{{Name: "A", Without: passed, With: passed}}},
+				result: result{Tests: []row{{Name: "A", Baseline: passed, Extended: passed}}},
 				err:    "the extension answered 1 hooks with an error",
 			},
 		},
 		"Worse": {
-			reason:  "A failure with the extension only should be a difference, for a part and its test.",
-			without: ends{"A": pass, "A/one": pass},
-			with:    ends{"A": fail, "A/one": fail},
-			hooks:   answers{Total: 1},
+			reason:   "A failure with the extension only should be a difference, for a part and its test.",
+			baseline: ends{"A": pass, "A/one": pass},
+			extended: ends{"A": fail, "A/one": fail},
+			hooks:    answers{Total: 1},
 			want: want{
 				result: result{
-					Tests:       []row{{Name: "A", Without: passed, With: failed}},
-					Differences: []row{{Name: "A", Without: passed, With: failed}, {Name: "A/one", Without: passed, With: failed}},
+					Tests:       []row{{Name: "A", Baseline: passed, Extended: failed}},
+					Differences: []row{{Name: "A", Baseline: passed, Extended: failed}, {Name: "A/one", Baseline: passed, Extended: failed}},
 				},
 				err: "2 tests and parts of tests end differently with the extension",
 			},
 		},
 		"KnownButWorse": {
-			reason:  "A known failure should be a difference when it fails with the extension only.",
-			without: ends{"A": pass},
-			with:    ends{"A": fail},
-			known:   map[string]string{"A": "because"},
-			hooks:   answers{Total: 1},
+			reason:   "A known failure should be a difference when it fails with the extension only.",
+			baseline: ends{"A": pass},
+			extended: ends{"A": fail},
+			reasons:  map[string]string{"A": "because"},
+			hooks:    answers{Total: 1},
 			want: want{
 				result: result{
-					Tests:       []row{{Name: "A", Without: passed, With: failed, Reason: "because"}},
-					Differences: []row{{Name: "A", Without: passed, With: failed, Reason: "because"}},
+					Tests:       []row{{Name: "A", Baseline: passed, Extended: failed, Reason: "because"}},
+					Differences: []row{{Name: "A", Baseline: passed, Extended: failed, Reason: "because"}},
 				},
 				err: "1 tests and parts of tests end differently with the extension",
 			},
 		},
 		"OtherPart": {
-			reason:  "Two failures of one test should differ by its parts.",
-			without: ends{"A": fail, "A/one": fail},
-			with:    ends{"A": fail, "A/one": pass, "A/two": fail},
-			known:   map[string]string{"A": "because"},
-			hooks:   answers{Total: 1},
+			reason:   "Two failures of one test should differ by its parts.",
+			baseline: ends{"A": fail, "A/one": fail},
+			extended: ends{"A": fail, "A/one": pass, "A/two": fail},
+			reasons:  map[string]string{"A": "because"},
+			hooks:    answers{Total: 1},
 			want: want{
 				result: result{
-					Tests:       []row{{Name: "A", Without: failed, With: failed, Reason: "because"}},
-					Differences: []row{{Name: "A/one", Without: failed, With: passed}, {Name: "A/two", Without: absent, With: failed}},
-					Known:       []row{{Name: "A", Without: failed, With: failed, Reason: "because"}},
+					Tests:       []row{{Name: "A", Baseline: failed, Extended: failed, Reason: "because"}},
+					Differences: []row{{Name: "A/one", Baseline: failed, Extended: passed}, {Name: "A/two", Baseline: absent, Extended: failed}},
+					Expected:    []row{{Name: "A", Baseline: failed, Extended: failed, Reason: "because"}},
 				},
 				err: "2 tests and parts of tests end differently with the extension",
 			},
 		},
 		"FailsInBoth": {
-			reason:  "A failure in both runs should need one reason for the test.",
-			without: ends{"A": fail, "A/one": fail},
-			with:    ends{"A": fail, "A/one": fail},
-			hooks:   answers{Total: 1},
+			reason:   "A failure in both runs should need one reason for the test.",
+			baseline: ends{"A": fail, "A/one": fail},
+			extended: ends{"A": fail, "A/one": fail},
+			hooks:    answers{Total: 1},
 			want: want{
 				result: result{
-					Tests:    []row{{Name: "A", Without: failed, With: failed}},
-					Failures: []row{{Name: "A", Without: failed, With: failed}},
+					Tests:    []row{{Name: "A", Baseline: failed, Extended: failed}},
+					Failures: []row{{Name: "A", Baseline: failed, Extended: failed}},
 				},
 				err: "1 tests fail in both runs for no known reason",
 			},
 		},
 		"Stale": {
-			reason:  "A known failure that passes should be reported.",
-			without: ends{"A": pass},
-			with:    ends{"A": pass},
-			known:   map[string]string{"A": "because", "Gone": "because"},
-			hooks:   answers{Total: 1},
+			reason:   "A known failure that passes should be reported.",
+			baseline: ends{"A": pass},
+			extended: ends{"A": pass},
+			reasons:  map[string]string{"A": "because", "Gone": "because"},
+			hooks:    answers{Total: 1},
 			want: want{
 				result: result{
-					Tests: []row{{Name: "A", Without: passed, With: passed, Reason: "because"}},
+					Tests: []row{{Name: "A", Baseline: passed, Extended: passed, Reason: "because"}},
 					Stale: []string{"A", "Gone"},
 				},
 				err: "known.yaml names tests that do not fail: A, Gone",
 			},
 		},
 		"Some": {
-			reason:  "Tests outside of a selection should not count as missing.",
-			without: ends{"A": pass, "B": skip},
-			with:    ends{"A": pass, "B": skip},
-			known:   map[string]string{"B": "because"},
-			some:    true,
-			hooks:   answers{Total: 1},
+			reason:   "Tests outside of a selection should not count as missing.",
+			baseline: ends{"A": pass, "B": skip},
+			extended: ends{"A": pass, "B": skip},
+			reasons:  map[string]string{"B": "because"},
+			some:     true,
+			hooks:    answers{Total: 1},
 			want: want{result: result{Tests: []row{
-				{Name: "A", Without: passed, With: passed},
-				{Name: "B", Without: left, With: left, Reason: "because"},
+				{Name: "A", Baseline: passed, Extended: passed},
+				{Name: "B", Baseline: omitted, Extended: omitted, Reason: "because"},
 			}}},
 		},
 		"NonePassed": {
-			reason:  "Runs without a passed test should be an error.",
-			without: ends{"A": skip},
-			with:    ends{"A": skip},
-			hooks:   answers{Total: 1},
+			reason:   "Runs without a passed test should be an error.",
+			baseline: ends{"A": skip},
+			extended: ends{"A": skip},
+			hooks:    answers{Total: 1},
 			want: want{
-				result: result{Tests: []row{{Name: "A", Without: left, With: left}}},
+				result: result{Tests: []row{{Name: "A", Baseline: omitted, Extended: omitted}}},
 				err:    "no test passed",
 			},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := compare(tc.without, tc.with, tc.known, tc.some)
+			got := compare(tc.baseline, tc.extended, tc.reasons, tc.some)
 			if diff := cmp.Diff(tc.want.result, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("\n%s\ncompare(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			got.Hooks = tc.hooks
-			said := ""
+			message := ""
 			if err := got.verdict(); err != nil {
-				said = err.Error()
+				message = err.Error()
 			}
-			if diff := cmp.Diff(tc.want.err, said); diff != "" {
+			if diff := cmp.Diff(tc.want.err, message); diff != "" {
 				t.Errorf("\n%s\nverdict(): -want error, +got error:\n%s", tc.reason, diff)
 			}
 		})
@@ -203,16 +203,16 @@ C                          fail        fail     because
 
 func TestReadKnown(t *testing.T) {
 	type want struct {
-		known map[string]string
-		err   error
+		reasons map[string]string
+		err     error
 	}
 	cases := map[string]struct {
 		reason string
 		body   string
 		want   want
 	}{
-		"Reasons":      {reason: "Each name has a reason.", body: "A: because\n", want: want{known: map[string]string{"A": "because"}}},
-		"None":         {reason: "The file may have no names.", body: "# Nothing\n{}\n", want: want{known: map[string]string{}}},
+		"Reasons":      {reason: "Each name has a reason.", body: "A: because\n", want: want{reasons: map[string]string{"A": "because"}}},
+		"None":         {reason: "The file may have no names.", body: "# Nothing\n{}\n", want: want{reasons: map[string]string{}}},
 		"ErrNoReason":  {reason: "A name without a reason is an error.", body: "A:\n", want: want{err: cmpopts.AnyError}},
 		"ErrMalformed": {reason: "A list is not a map of reasons.", body: "- A\n", want: want{err: cmpopts.AnyError}},
 	}
@@ -226,7 +226,7 @@ func TestReadKnown(t *testing.T) {
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("\n%s\nreadKnown(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.want.known, got); diff != "" {
+			if diff := cmp.Diff(tc.want.reasons, got); diff != "" {
 				t.Errorf("\n%s\nreadKnown(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

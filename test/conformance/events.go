@@ -20,10 +20,10 @@ const root = "TestConformance"
 type outcome string
 
 const (
-	passed outcome = "pass"
-	failed outcome = "fail"
-	left   outcome = "skip"
-	absent outcome = "absent" // The test did not run, as when a test ends before all of its parts.
+	passed  outcome = "pass"
+	failed  outcome = "fail"
+	omitted outcome = "skip"
+	absent  outcome = "absent" // The test did not run, as when a test ends before all of its parts.
 )
 
 // An end is the outcome of a test or of a part.
@@ -47,7 +47,7 @@ type event struct {
 // parse reads events, and copies the program's output to out. Tests that did not end, as after a
 // crash, are an error: they must not look like successes.
 func parse(events io.Reader, out io.Writer) (ends, error) {
-	got, running, done := ends{}, map[string]bool{}, false
+	results, running, done := ends{}, map[string]bool{}, false
 	s := bufio.NewScanner(events)
 	s.Buffer(nil, 16<<20)
 	for s.Scan() {
@@ -70,7 +70,7 @@ func parse(events io.Reader, out io.Writer) (ends, error) {
 			running[name] = true
 		case e.Action == "pass", e.Action == "fail", e.Action == "skip":
 			delete(running, name)
-			got[name] = end{outcome: outcome(e.Action), seconds: e.Elapsed}
+			results[name] = end{outcome: outcome(e.Action), seconds: e.Elapsed}
 		}
 	}
 	if err := s.Err(); err != nil {
@@ -79,8 +79,8 @@ func parse(events io.Reader, out io.Writer) (ends, error) {
 	if !done || len(running) > 0 {
 		return nil, errors.Errorf("the tests broke off: %d did not end", len(running))
 	}
-	if len(got) == 0 {
+	if len(results) == 0 {
 		return nil, errors.New("no test ran: their setup failed")
 	}
-	return got, nil
+	return results, nil
 }

@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 				`{"Action":"fail","Elapsed":3}`,
 			},
 			want: want{
-				ends: ends{"A": {outcome: failed, seconds: 2}, "A/one": {outcome: failed, seconds: 1.5}, "B": {outcome: left}},
+				ends: ends{"A": {outcome: failed, seconds: 2}, "A/one": {outcome: failed, seconds: 1.5}, "B": {outcome: omitted}},
 				log:  "setting up\nno\n",
 			},
 		},

@@ -120,7 +120,7 @@ func (l *lab) envoyGateway(ctx context.Context, args ...string) error {
 
 // test runs the suite in the network of the cluster's node, and waits until its namespaces are
 // gone. Failed tests are no error.
-func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
+func (l *lab) test(ctx context.Context, name, selection string) (ends, error) {
 	log, err := os.Create(filepath.Join(l.out, "conformance-"+name+".log"))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot create the tests' log")
@@ -135,7 +135,7 @@ func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
 		project, version = project+"-with-"+extension, version+"+"+l.version
 	}
 	args := append([]string{"tool", "test2json", "-t", l.bin, "exec", l.suite},
-		suiteFlags(filepath.Join(l.out, "conformance-"+name+".yaml"), project, version, only)...)
+		suiteFlags(filepath.Join(l.out, "conformance-"+name+".yaml"), project, version, selection)...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stderr = log
 	events, err := cmd.StdoutPipe()
@@ -145,7 +145,7 @@ func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Wrap(err, "cannot start the tests")
 	}
-	got, err := parse(events, log)
+	results, err := parse(events, log)
 	if err != nil {
 		_ = cmd.Process.Kill() // It may still write to a pipe without a reader.
 	}
@@ -158,7 +158,7 @@ func (l *lab) test(ctx context.Context, name, only string) (ends, error) {
 	}
 	// The next run creates them again.
 	_, err = l.run(ctx, nil, append([]string{"kubectl", "wait", "--for=delete", "--timeout=5m", "namespace"}, namespaces...)...)
-	return got, err
+	return results, err
 }
 
 // hooks returns the sum of the hooks that all pods of the extension have answered.

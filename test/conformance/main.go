@@ -41,7 +41,7 @@ func main() {
 }
 
 func (c *cli) run(ctx context.Context) (err error) {
-	known, err := readKnown("test/conformance/known.yaml")
+	reasons, err := readKnown("test/conformance/known.yaml")
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (c *cli) run(ctx context.Context) (err error) {
 	if err := l.without(ctx); err != nil {
 		return err
 	}
-	without, err := l.test(ctx, "without", c.Run)
+	baseline, err := l.test(ctx, "without", c.Run)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *cli) run(ctx context.Context) (err error) {
 	if err := l.with(ctx); err != nil {
 		return err
 	}
-	with, err := l.test(ctx, "with", c.Run)
+	extended, err := l.test(ctx, "with", c.Run)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *cli) run(ctx context.Context) (err error) {
 		return err
 	}
 
-	r := compare(without, with, known, c.Run != "")
+	r := compare(baseline, extended, reasons, c.Run != "")
 	r.Version, r.Hooks = c.Version, hooks
 	if err := r.write(filepath.Join(out, "conformance.json")); err != nil {
 		return err

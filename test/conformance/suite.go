@@ -52,7 +52,7 @@ func skipped() []string { return []string{"GatewayInfrastructure"} }
 
 // suiteFlags returns the flags of upstream's program. With only one test selected, nothing is left
 // out, as in Envoy Gateway.
-func suiteFlags(report, project, version, only string) []string {
+func suiteFlags(report, project, version, selection string) []string {
 	out := []string{
 		"-test.v=test2json",
 		"-test.run=^TestConformance$",
@@ -71,8 +71,8 @@ func suiteFlags(report, project, version, only string) []string {
 		"-url=https://github.com/tailscale-gateway/tailscale-gateway",
 		"-contact=https://github.com/tailscale-gateway/tailscale-gateway/issues",
 	}
-	if only != "" {
-		return append(out, "-run-test="+only)
+	if selection != "" {
+		return append(out, "-run-test="+selection)
 	}
 	return append(out, "-skip-tests="+strings.Join(skipped(), ","))
 }

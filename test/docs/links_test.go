@@ -104,8 +104,8 @@ func broken(fsys fs.FS, name string) ([]string, error) {
 		if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 			continue
 		}
-		if why := check(fsys, name, target); why != "" {
-			out = append(out, name+": "+target+": "+why)
+		if reason := check(fsys, name, target); reason != "" {
+			out = append(out, name+": "+target+": "+reason)
 		}
 	}
 	return out, nil
@@ -139,10 +139,10 @@ func check(fsys fs.FS, from, target string) string {
 
 // files returns the files of the repository with a suffix, without those of hidden folders,
 // of build output and of test data.
-func files(t *testing.T, under, suffix string) []string {
+func files(t *testing.T, dir, suffix string) []string {
 	t.Helper()
 	var out []string
-	err := fs.WalkDir(os.DirFS(root), under, func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(root), dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func files(t *testing.T, under, suffix string) []string {
 		t.Fatalf("cannot walk the repository: %v", err)
 	}
 	if len(out) == 0 {
-		t.Fatalf("no %s files below %s", suffix, under)
+		t.Fatalf("no %s files below %s", suffix, dir)
 	}
 	return out
 }

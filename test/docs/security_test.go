@@ -50,8 +50,8 @@ func TestSecurityTests(t *testing.T) {
 			}
 		}
 	}
-	if least := 100; count < least {
-		t.Errorf("%s: found %d tests, want at least %d: the expressions of this test match too little", securityFile, count, least)
+	if minimum := 100; count < minimum {
+		t.Errorf("%s: found %d tests, want at least %d: the expressions of this test match too little", securityFile, count, minimum)
 	}
 }
 

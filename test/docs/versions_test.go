@@ -20,14 +20,14 @@ import (
 )
 
 // A version row of docs/compatibility.md.
-type versions struct{ least, tested string }
+type versions struct{ minimum, tested string }
 
 // stated returns the rows of the table of versions, by component.
 func stated(t *testing.T) map[string]versions {
 	t.Helper()
 	out := map[string]versions{}
 	for _, m := range regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| (\d+\.\d+\.\d+) \|$`).FindAllStringSubmatch(read(t, "docs/compatibility.md"), -1) {
-		out[m[1]] = versions{least: m[2], tested: m[3]}
+		out[m[1]] = versions{minimum: m[2], tested: m[3]}
 	}
 	return out
 }
@@ -98,7 +98,7 @@ func manifests(t *testing.T, pattern string) map[string]manifest {
 // charts require, and that other pages state no others.
 func TestVersions(t *testing.T) {
 	got := stated(t)
-	least := func(component string) string { return got[component].least }
+	minimum := func(component string) string { return got[component].minimum }
 	const chart = "cluster/charts/tailscale-gateway-extension/Chart.yaml"
 	charts := manifests(t, "cluster/charts/*/Chart.yaml")
 
@@ -106,13 +106,13 @@ func TestVersions(t *testing.T) {
 	kubernetes := required(t, "cluster/tools/kubernetes/go.mod", "k8s.io/kubernetes")
 	want := map[string]versions{
 		// The README's requirement, which the text explains.
-		"Kubernetes":                          {least: match(t, "README.md", `Kubernetes (\d+\.\d+) or newer`), tested: kubernetes},
-		"Kubernetes, for the extension alone": {least: minor(t, charts[chart].KubeVersion), tested: kubernetes},
-		"Crossplane":                          {least: minor(t, manifests(t, "package/configuration/crossplane.yaml")["package/configuration/crossplane.yaml"].Spec.Crossplane.Version), tested: required(t, "cluster/tools/crossplane/go.mod", "github.com/crossplane/crossplane/v2")},
+		"Kubernetes":                          {minimum: match(t, "README.md", `Kubernetes (\d+\.\d+) or newer`), tested: kubernetes},
+		"Kubernetes, for the extension alone": {minimum: minor(t, charts[chart].KubeVersion), tested: kubernetes},
+		"Crossplane":                          {minimum: minor(t, manifests(t, "package/configuration/crossplane.yaml")["package/configuration/crossplane.yaml"].Spec.Crossplane.Version), tested: required(t, "cluster/tools/crossplane/go.mod", "github.com/crossplane/crossplane/v2")},
 		// The hooks are those of this version.
-		"Envoy Gateway, for the extension": {least: minor(t, ">=v"+gateway), tested: gateway},
-		"Gateway API, for the extension":   {least: "that of Envoy Gateway's chart", tested: required(t, "go.mod", "sigs.k8s.io/gateway-api")},
-		"tailscaled, in proxies":           {least: tailscaled.Oldest, tested: required(t, "go.mod", "tailscale.com")},
+		"Envoy Gateway, for the extension": {minimum: minor(t, ">=v"+gateway), tested: gateway},
+		"Gateway API, for the extension":   {minimum: "that of Envoy Gateway's chart", tested: required(t, "go.mod", "sigs.k8s.io/gateway-api")},
+		"tailscaled, in proxies":           {minimum: tailscaled.Oldest, tested: required(t, "go.mod", "tailscale.com")},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(versions{})); diff != "" {
 		t.Errorf("-required versions, +stated versions:\n%s", diff)
@@ -122,8 +122,8 @@ func TestVersions(t *testing.T) {
 		t.Errorf("proxies run tailscaled %s, and tests %s", tag, got["tailscaled, in proxies"].tested)
 	}
 	for path, m := range manifests(t, "package/*/crossplane.yaml") {
-		if v := minor(t, m.Spec.Crossplane.Version); v != least("Crossplane") {
-			t.Errorf("%s requires Crossplane %s, want %s", path, v, least("Crossplane"))
+		if v := minor(t, m.Spec.Crossplane.Version); v != minimum("Crossplane") {
+			t.Errorf("%s requires Crossplane %s, want %s", path, v, minimum("Crossplane"))
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(charts)) {
@@ -131,8 +131,8 @@ func TestVersions(t *testing.T) {
 		if path == chart {
 			component = "Kubernetes, for the extension alone"
 		}
-		if v := minor(t, charts[path].KubeVersion); v != least(component) {
-			t.Errorf("%s requires Kubernetes %s, want %s", path, v, least(component))
+		if v := minor(t, charts[path].KubeVersion); v != minimum(component) {
+			t.Errorf("%s requires Kubernetes %s, want %s", path, v, minimum(component))
 		}
 	}
 	for path, pattern := range map[string]string{
@@ -140,8 +140,8 @@ func TestVersions(t *testing.T) {
 		"docs/envoy-gateway.md": `Envoy Gateway\]\([^)]*\), v(\d+\.\d+) or newer`,
 	} {
 		component := map[string]string{"README.md": "Crossplane", "docs/envoy-gateway.md": "Envoy Gateway, for the extension"}[path]
-		if v := match(t, path, pattern); v != least(component) {
-			t.Errorf("%s states %s %s, want %s", path, component, v, least(component))
+		if v := match(t, path, pattern); v != minimum(component) {
+			t.Errorf("%s states %s %s, want %s", path, component, v, minimum(component))
 		}
 	}
 }

@@ -35,13 +35,13 @@ func TestEveryExampleIsApplied(t *testing.T) {
 			}
 		}
 	}
-	for dir, by := range appliedElsewhere {
-		b, err := os.ReadFile(by)
+	for dir, file := range appliedElsewhere {
+		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s := string(b); !strings.Contains(s, dir) && !strings.Contains(s, `"examples", "`+filepath.Base(dir)) {
-			t.Errorf("%s no longer applies %s", by, dir)
+			t.Errorf("%s no longer applies %s", file, dir)
 		}
 	}
 	for dir := range appliedAsFolders {

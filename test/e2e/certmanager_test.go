@@ -213,8 +213,8 @@ func issuesExtensionCertificates(t *testing.T) {
 	roots.AddCert(certificateIn(t, release+"-ca", "tls.crt"))
 	remove(t, job)
 
-	made := render("CertManager")
-	apply(t, made)
+	manifest := render("CertManager")
+	apply(t, manifest)
 	isReady(t, release+"-tls")
 	renewed(t, release+"-tls", release+"-tls")
 	for _, host := range []string{release + "." + namespace + ".svc", release + "-eds." + namespace + ".svc"} {
@@ -231,7 +231,7 @@ func issuesExtensionCertificates(t *testing.T) {
 			t.Errorf("the extension would refuse %s: %v", client, err)
 		}
 	}
-	remove(t, made)
+	remove(t, manifest)
 	kubectl(t, "delete", "secret", release+"-tls", release+"-ca", release+"-client", release+"-envoy", "-n", namespace)
 }
 
@@ -253,12 +253,12 @@ func isReady(t *testing.T, name string) {
 // renewed issues a Certificate again and returns the serial number of the new one.
 func renewed(t *testing.T, name, secret string) (number string) {
 	t.Helper()
-	before := serialOf(t, secret)
+	previous := serialOf(t, secret)
 	kubectl(t, "patch", "certificates.cert-manager.io", name, "-n", namespace, "--subresource=status", "--type=json", "--patch="+startsIssuing)
 	eventually(t, patience, "another certificate in "+secret, func() string {
 		// The next renewal may start once Issuing is false.
 		issuing := conditionNow(t, namespace, "certificates.cert-manager.io", name, "Issuing")
-		if number = serialOf(t, secret); number == before || issuing != "" {
+		if number = serialOf(t, secret); number == previous || issuing != "" {
 			return fmt.Sprintf("the certificate is %s, and Issuing is %q", number, issuing)
 		}
 		return ""

@@ -54,16 +54,16 @@ func presentsClientCertificate(t *testing.T) {
 	apply(t, ledgerByEgress(t))
 	conditionOf(t, "tailscaleendpoints", ledger, "EgressReady", "True", "AllTargetsReady", patience)
 	address := addressOfGateway(t, "web")
-	says := func(what, want string) {
+	says := func(description, want string) {
 		t.Helper()
-		took := eventually(t, patience, what, func() string {
+		took := eventually(t, patience, description, func() string {
 			// A refusal is an error, too.
 			if response, _ := labCurl(t, "cluster", "http://"+address+"/ledger", "web.example.com"); !strings.Contains(response, want) {
 				return "the response is " + response
 			}
 			return ""
 		})
-		t.Logf("%s after %s", what, took.Round(100*time.Millisecond))
+		t.Logf("%s after %s", description, took.Round(100*time.Millisecond))
 	}
 	resolved := func(want string) {
 		t.Helper()

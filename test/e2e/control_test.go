@@ -168,13 +168,13 @@ func TestControl(t *testing.T) {
 }
 
 func rollsWithoutControl(t *testing.T, faults []string) {
-	before, keys, old := allHost(t), loginKeys(t), podsOf(t)
+	previous, keys, old := allHost(t), loginKeys(t), podsOf(t)
 	heal := controlFails(t, faults...)
 	kubectl(t, "delete", "pods", "-n", namespace, "-l", proxySelector, "--wait=false")
 	eventually(t, patience, "new pods", func() string {
-		now := podsOf(t)
-		if len(now) != len(proxyMachines) || slices.ContainsFunc(now, func(p string) bool { return slices.Contains(old, p) }) {
-			return fmt.Sprintf("the pods are %v", now)
+		current := podsOf(t)
+		if len(current) != len(proxyMachines) || slices.ContainsFunc(current, func(p string) bool { return slices.Contains(old, p) }) {
+			return fmt.Sprintf("the pods are %v", current)
 		}
 		return ""
 	})
@@ -184,23 +184,23 @@ func rollsWithoutControl(t *testing.T, faults []string) {
 		t.Logf("%s: %s", name, message)
 	}
 	eventually(t, controlOutage+time.Minute, "the end of the outage", func() string {
-		if diff := cmp.Diff(deviceIDs(before), deviceIDs(identities(t))); diff != "" {
+		if diff := cmp.Diff(deviceIDs(previous), deviceIDs(identities(t))); diff != "" {
 			t.Fatalf("an identity is lost while control is away: -want, +got:\n%s", diff)
 		}
-		if left := controlOutage - time.Since(began); left > 0 {
-			return left.String() + " to go"
+		if remaining := controlOutage - time.Since(began); remaining > 0 {
+			return remaining.String() + " to go"
 		}
 		return ""
 	})
 	heal()
-	keptIdentities(t, before, keys)
+	keptIdentities(t, previous, keys)
 }
 
 // restartsWithoutControl kills a container, whose next start the agent cannot hold: containerboot asks
 // for a key, and the provider has it restarted.
 func restartsWithoutControl(t *testing.T) {
 	const pod = "proxies-ingress-0"
-	before, keys := allHost(t), loginKeys(t)
+	previous, keys := allHost(t), loginKeys(t)
 	heal := controlFails(t, "--refuse")
 	killed := 0
 	for pid := range processes(t, proxy.EnvPodName+"="+pod, "TS_KUBE_SECRET="+pod) {
@@ -220,12 +220,12 @@ func restartsWithoutControl(t *testing.T) {
 		return ""
 	})
 	heal()
-	keptIdentities(t, before, keys)
+	keptIdentities(t, previous, keys)
 }
 
 // keptIdentities waits until all proxies are back, and checks that they have their identities, and
 // that no key was issued.
-func keptIdentities(t *testing.T, before map[string]machineIdentity, keys []string) {
+func keptIdentities(t *testing.T, previous map[string]machineIdentity, keys []string) {
 	t.Helper()
 	took := eventually(t, 2*patience, "ready pods", func() string {
 		for _, m := range proxyMachines {
@@ -236,7 +236,7 @@ func keptIdentities(t *testing.T, before map[string]machineIdentity, keys []stri
 		return ""
 	})
 	t.Logf("back %s after control", took.Round(time.Second))
-	if diff := cmp.Diff(before, allHost(t)); diff != "" {
+	if diff := cmp.Diff(previous, allHost(t)); diff != "" {
 		t.Errorf("identities: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(keys, loginKeys(t)); diff != "" {

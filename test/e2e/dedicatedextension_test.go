@@ -112,8 +112,8 @@ func reportsOwnExtension(t *testing.T) {
 		read(t, namespace, "tailscalegateways", own, &g)
 		s := g.Status.ExtensionServerStatus
 		h := s.HookCallMetrics
-		asked := h != nil && h.Total > 0 && h.Successful == h.Total && h.Failed == 0
-		if s.Address != "own-extension."+namespace+".svc:5005" || s.ReadyReplicas != 2 || !asked {
+		called := h != nil && h.Total > 0 && h.Successful == h.Total && h.Failed == 0
+		if s.Address != "own-extension."+namespace+".svc:5005" || s.ReadyReplicas != 2 || !called {
 			return "the status is " + jsonpath(t, "tailscalegateways", own, "{.status.extensionServerStatus}")
 		}
 		return ""
@@ -141,8 +141,8 @@ func leavesNoExtension(t *testing.T) {
 	})
 	routed(t, "cluster", addressOfGateway(t, "web"), "web.example.com", patience)
 	for _, kind := range []string{"deployments", "tailscalerevisions", "gatewayreports", "leases"} {
-		if left := kubectl(t, "get", kind, "-n", namespace, "-o=name"); strings.Contains(left, "/"+own) {
-			t.Errorf("something is left: %s", left)
+		if remaining := kubectl(t, "get", kind, "-n", namespace, "-o=name"); strings.Contains(remaining, "/"+own) {
+			t.Errorf("something is left: %s", remaining)
 		}
 	}
 	if out, err := tryRun(t, "", "helm", "uninstall", "team", "-n", team, "--wait"); err != nil {

@@ -72,10 +72,10 @@ func leaksNothingOf(t *testing.T, tailnets ...tailnet) {
 	if len(texts) < 6 {
 		t.Fatalf("only %d places to look at", len(texts))
 	}
-	for where, text := range texts {
+	for source, text := range texts {
 		for _, s := range secrets {
 			if strings.Contains(text, s) {
-				t.Errorf("%s holds %q", where, s[:min(len(s), 16)]+"...")
+				t.Errorf("%s holds %q", source, s[:min(len(s), 16)]+"...")
 			}
 		}
 	}

@@ -136,9 +136,9 @@ func designEndpoints(t *testing.T) {
 }
 
 // setDirectTargets sets a value of the extension's chart.
-func setDirectTargets(t *testing.T, to bool) {
+func setDirectTargets(t *testing.T, enabled bool) {
 	t.Helper()
-	if out, err := tryRun(t, "", "helm", "upgrade", extension, "cluster/charts/"+extension, "-n", extensionNamespace, "--reuse-values", fmt.Sprintf("--set=directTargets=%t", to), "--wait"); err != nil {
+	if out, err := tryRun(t, "", "helm", "upgrade", extension, "cluster/charts/"+extension, "-n", extensionNamespace, "--reuse-values", fmt.Sprintf("--set=directTargets=%t", enabled), "--wait"); err != nil {
 		t.Errorf("cannot upgrade the chart: %v\n%s", err, out)
 	}
 }
@@ -209,8 +209,8 @@ func designRoutes(t *testing.T) {
 	applyDesign(t, "examples/design/corp-gateway.yaml")
 	tailnetOne.serve(t, bothHost, orders)
 	eventually(t, patience, orders+" by the Gateway", func() string {
-		if said, err := labCurl(t, "cluster", "http://"+designAddress(t)+"/tailscale/api-orders/echo?msg=welcome", "api-orders.tailscale.local"); err != nil || said != "welcome" {
-			return fmt.Sprintf("answered by %q, %v", said, err)
+		if response, err := labCurl(t, "cluster", "http://"+designAddress(t)+"/tailscale/api-orders/echo?msg=welcome", "api-orders.tailscale.local"); err != nil || response != "welcome" {
+			return fmt.Sprintf("answered by %q, %v", response, err)
 		}
 		return ""
 	})

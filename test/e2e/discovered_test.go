@@ -54,8 +54,8 @@ func discoversServices(t *testing.T) {
 		return unknown(t, discovering, "doorbell.tailscale.local", "/tailscale/doorbell/")
 	})
 	t.Logf("%s was removed from the Gateway after %s", doorbell, took.Round(100*time.Millisecond))
-	if left := generatedFor(t, discovering); left != "" {
-		t.Errorf("routes are left: %s", left)
+	if remaining := generatedFor(t, discovering); remaining != "" {
+		t.Errorf("routes are left: %s", remaining)
 	}
 	kubectl(t, "delete", "-f", discoveryExample, "--timeout=3m")
 	goneFrom(t, namespace, discovering)

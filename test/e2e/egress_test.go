@@ -223,8 +223,8 @@ func withDecoy(t *testing.T) {
 // rollsEgress restarts the egress pods one by one under load, and loses no request.
 func rollsEgress(t *testing.T) {
 	type result struct {
-		asked, lost int
-		first       string
+		requests, lost int
+		first          string
 	}
 	stop := make(chan struct{})
 	stopped := func() bool {
@@ -239,7 +239,7 @@ func rollsEgress(t *testing.T) {
 	go func() {
 		r := result{}
 		for !stopped() {
-			r.asked++
+			r.requests++
 			if _, err := dial(t, namespace, "http", "out-device", 8080); err != nil && !stopped() {
 				r.lost++
 				if r.first == "" {
@@ -253,9 +253,9 @@ func rollsEgress(t *testing.T) {
 	kubectl(t, "rollout", "status", "statefulset/out-egress", "-n", namespace, "--timeout=4m")
 	close(stop)
 	r := <-done
-	t.Logf("%d requests while both egress pods were restarted", r.asked)
+	t.Logf("%d requests while both egress pods were restarted", r.requests)
 	if r.lost > 0 {
-		t.Errorf("%d of %d requests were lost while pods were restarted; the first: %s", r.lost, r.asked, r.first)
+		t.Errorf("%d of %d requests were lost while pods were restarted; the first: %s", r.lost, r.requests, r.first)
 	}
 }
 
@@ -275,7 +275,7 @@ func addsDirection(t *testing.T) {
 	}
 	proxies("1/1")
 	rests(t, "ways")
-	before := podUIDs(t, "ways-egress")
+	previous := podUIDs(t, "ways-egress")
 	set := func(connectionType string) {
 		kubectl(t, "patch", "tailscaleendpoints", "ways", "-n", namespace, "--type=merge", `--patch={"spec":{"proxy":{"connectionType":"`+connectionType+`"}}}`)
 	}
@@ -284,14 +284,14 @@ func addsDirection(t *testing.T) {
 	rests(t, "ways")
 	set("egress")
 	eventually(t, 3*time.Minute, "ingress gone", func() string {
-		left := kubectl(t, "get", "machines,statefulsets,secrets,services,serviceaccounts,roles", "-n", namespace, "-o=name")
-		if strings.Contains(left, "ways-ingress") {
-			return left
+		remaining := kubectl(t, "get", "machines,statefulsets,secrets,services,serviceaccounts,roles", "-n", namespace, "-o=name")
+		if strings.Contains(remaining, "ways-ingress") {
+			return remaining
 		}
 		return ""
 	})
-	if after := podUIDs(t, "ways-egress"); before != after {
-		t.Errorf("egress pods were restarted by a change of the other direction: %s, then %s", before, after)
+	if current := podUIDs(t, "ways-egress"); previous != current {
+		t.Errorf("egress pods were restarted by a change of the other direction: %s, then %s", previous, current)
 	}
 	leavesNothing(t, "ways")
 	breakerStaysClosed(t)
@@ -301,12 +301,12 @@ func addsDirection(t *testing.T) {
 // composite some fifty changes in a burst, and takes a minute or two to allow as many again.
 func rests(t *testing.T, name string) {
 	t.Helper()
-	last, since := "", time.Now()
+	last, lastChange := "", time.Now()
 	eventually(t, 3*time.Minute, name+" at rest", func() string {
 		if v := jsonpath(t, "tailscaleendpoints", name, "{.metadata.resourceVersion}"); v != last {
-			last, since = v, time.Now()
+			last, lastChange = v, time.Now()
 		}
-		if d := time.Since(since); d < 30*time.Second {
+		if d := time.Since(lastChange); d < 30*time.Second {
 			return "changed " + d.Round(time.Second).String() + " ago"
 		}
 		return ""
@@ -319,8 +319,8 @@ func leavesNothing(t *testing.T, name string) {
 	t.Helper()
 	kubectl(t, "delete", "tailscaleendpoints", name, "-n", namespace, "--timeout=3m")
 	eventually(t, 3*time.Minute, "nothing left of "+name, func() string {
-		if left := kubectl(t, "get", "machinesets,machines,statefulsets,secrets,services,configmaps", "-n", namespace, "-o=name"); strings.Contains(left, "/"+name+"-") {
-			return left
+		if remaining := kubectl(t, "get", "machinesets,machines,statefulsets,secrets,services,configmaps", "-n", namespace, "-o=name"); strings.Contains(remaining, "/"+name+"-") {
+			return remaining
 		}
 		if s := tailnetState(t); s.hosts("quickstart-"+name+"-") > 0 {
 			return "devices of the proxies are left in the tailnet"

@@ -102,10 +102,10 @@ func servesPlainGateway(t *testing.T) {
 		return ""
 	})
 	t.Logf("Programmed with address %s after %s", address, took.Round(time.Second))
-	for _, from := range []string{"cluster", "outside"} {
+	for _, source := range []string{"cluster", "outside"} {
 		// Only Envoy sets a request ID.
-		took := eventually(t, time.Minute, "the page is served to "+from, func() string {
-			response, err := labCurl(t, from, "http://"+address+"/header?key=X-Request-Id", gatewayHost)
+		took := eventually(t, time.Minute, "the page is served to "+source, func() string {
+			response, err := labCurl(t, source, "http://"+address+"/header?key=X-Request-Id", gatewayHost)
 			if err != nil {
 				return err.Error() + ": " + response
 			}
@@ -114,7 +114,7 @@ func servesPlainGateway(t *testing.T) {
 			}
 			return ""
 		})
-		t.Logf("served to %s after %s", from, took.Round(100*time.Millisecond))
+		t.Logf("served to %s after %s", source, took.Round(100*time.Millisecond))
 	}
 	if response, err := labCurl(t, "cluster", "http://"+address+"/hostname", "other.example.com"); err == nil {
 		t.Errorf("a host without a route is served: %s", response)
@@ -154,10 +154,10 @@ func programmed(t *testing.T) string {
 
 // labCurl requests a URL for a host from the cluster's node, or from outside of all clusters. It
 // returns stdout and stderr.
-func labCurl(t *testing.T, from, url, host string) (string, error) {
+func labCurl(t *testing.T, source, url, host string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, lab, "curl", "--from="+from, "--host="+host, "--timeout=5s", url).CombinedOutput()
+	out, err := exec.CommandContext(ctx, lab, "curl", "--from="+source, "--host="+host, "--timeout=5s", url).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }

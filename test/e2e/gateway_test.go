@@ -221,7 +221,7 @@ func followsRoutes(t *testing.T) {
 		}
 		return ""
 	})
-	before := jsonpath(t, "tailscalegateways", "public", "{.metadata.resourceVersion}")
+	previous := jsonpath(t, "tailscalegateways", "public", "{.metadata.resourceVersion}")
 	var routes strings.Builder
 	for i := range howMany {
 		fmt.Fprintf(&routes, manyRoutes, i, i)
@@ -236,8 +236,8 @@ func followsRoutes(t *testing.T) {
 	kubectl(t, "delete", "httproutes", "-n", namespace, "-l", "app=many")
 	kubectl(t, "apply", "-f", "examples/shared-gateway.yaml")
 	answered(t, "gateway", "web", patience)
-	if after := jsonpath(t, "tailscalegateways", "public", "{.metadata.resourceVersion}"); after != before {
-		t.Errorf("the TailscaleGateway was written while routes came and went: version %s, then %s", before, after)
+	if current := jsonpath(t, "tailscalegateways", "public", "{.metadata.resourceVersion}"); current != previous {
+		t.Errorf("the TailscaleGateway was written while routes came and went: version %s, then %s", previous, current)
 	}
 	breakerStaysClosed(t)
 }

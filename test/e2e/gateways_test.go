@@ -58,8 +58,8 @@ func appliesPatterns(t *testing.T) {
 	kubectl(t, "delete", "-f", patternsExample, "--timeout=3m")
 	kubectl(t, "delete", "secret", "internal-company-com", "-n", namespace)
 	goneFrom(t, namespace, patterned)
-	if left := generatedFor(t, patterned); left != "" {
-		t.Errorf("routes are left: %s", left)
+	if remaining := generatedFor(t, patterned); remaining != "" {
+		t.Errorf("routes are left: %s", remaining)
 	}
 }
 

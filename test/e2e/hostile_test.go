@@ -99,10 +99,10 @@ type attack struct {
 
 	as, manifest string
 
-	// do is for what a manifest cannot say.
-	do func(t *testing.T)
+	// action is for what a manifest cannot say.
+	action func(t *testing.T)
 
-	// missing returns what the effect still lacks. Nil if do checks the effect.
+	// missing returns what the effect still lacks. Nil if action checks the effect.
 	missing func(t *testing.T) string
 }
 
@@ -212,7 +212,7 @@ spec:
 		},
 		{
 			name: "T2Internals", as: editTenant,
-			do: func(t *testing.T) {
+			action: func(t *testing.T) {
 				t.Helper()
 				for _, kind := range []string{"machines", "machinesets", "proxysets", "serviceattachments"} {
 					kind += ".tailnet.gateway.tailscale.com"
@@ -227,7 +227,7 @@ spec:
 		},
 		{
 			name: "F1ForgedRecord", as: editTenant,
-			do: func(t *testing.T) {
+			action: func(t *testing.T) {
 				t.Helper()
 				for _, a := range []string{"retired-device-id=" + victim.NodeID, "auth-key-id=" + victimKey(t), "tailnet-device-id=" + victim.NodeID} {
 					if out, err := tries(t, editTenant, "", "annotate", "--overwrite", "secret/own-ingress-0-config", "gateway.tailscale.com/"+a); err != nil {
@@ -299,7 +299,7 @@ spec: {externalIPs: [192.0.2.77], ports: [{port: 80}]}
 		},
 		{
 			name: "T4Device",
-			do: func(t *testing.T) {
+			action: func(t *testing.T) {
 				t.Helper()
 				// A user of the tailnet calls a device as a service is called.
 				labCommand(t, "tailnet-client", "web-1")
@@ -389,7 +389,7 @@ func TestHostileTenant(t *testing.T) {
 		kubectl(t, "patch", "gateways.gateway.networking.k8s.io", name, "-n", namespace, "--type=json",
 			`-p=[{"op": "add", "path": "/spec/listeners/0/allowedRoutes", "value": {"namespaces": {"from": "All"}}}]`)
 	}
-	before := victimObjects(t)
+	previous := victimObjects(t)
 	var loads []*load.Traffic
 	for _, args := range [][]string{
 		{"--from=tailnet", vipURL(t, "web")},
@@ -409,8 +409,8 @@ func TestHostileTenant(t *testing.T) {
 					t.Fatalf("the tenant may do less than SECURITY.md says: %v\n%s", err, out)
 				}
 			}
-			if a.do != nil {
-				a.do(t)
+			if a.action != nil {
+				a.action(t)
 			}
 			if a.missing != nil {
 				took := eventually(t, patience, a.name, func() string { return a.missing(t) })
@@ -423,8 +423,8 @@ func TestHostileTenant(t *testing.T) {
 			t.Errorf("a victim lost %d of %d requests: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
 		}
 	}
-	after := victimObjects(t)
-	if diff := cmp.Diff(before, after); diff != "" {
+	current := victimObjects(t)
+	if diff := cmp.Diff(previous, current); diff != "" {
 		t.Errorf("objects of a victim have changed: -want, +got:\n%s", diff)
 	}
 	if images := kubectl(t, "get", "pods", "-n", hostileNamespace, "-o=jsonpath={.items[*].spec.containers[*].image}"); strings.Contains(images, "registry.example.com") {

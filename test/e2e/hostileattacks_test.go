@@ -202,7 +202,7 @@ spec:
   forProvider: {tags: ["tag:k8s"]}
   writeConnectionSecretToRef: {name: forged}
   providerConfigRef: {kind: ClusterProviderConfig, name: quickstart}`, victimKey(t)),
-			do: func(t *testing.T) {
+			action: func(t *testing.T) {
 				t.Helper()
 				if out, err := tries(t, editTenant, "", "delete", "authkeys.tailnet.gateway.tailscale.com", "forged", "--timeout=2m"); err != nil {
 					t.Fatalf("cannot delete: %v\n%s", err, out)
@@ -217,7 +217,7 @@ metadata: {name: forged, namespace: mallory, annotations: {crossplane.io/externa
 spec:
   forProvider: {nodeID: %[1]s}
   providerConfigRef: {kind: ClusterProviderConfig, name: quickstart}`, victim.NodeID),
-			do: func(t *testing.T) {
+			action: func(t *testing.T) {
 				t.Helper()
 				if out, err := tries(t, editTenant, "", "delete", "devices.tailnet.gateway.tailscale.com", "forged", "--timeout=2m"); err != nil {
 					t.Fatalf("cannot delete: %v\n%s", err, out)
@@ -276,7 +276,7 @@ spec:
 		},
 		{
 			name: "T3Pod",
-			do: func(t *testing.T) {
+			action: func(t *testing.T) {
 				t.Helper()
 				const account = "system:serviceaccount:quickstart:proxies-ingress"
 				for _, args := range [][]string{

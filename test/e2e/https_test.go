@@ -32,9 +32,9 @@ spec:
 `
 
 // setHTTPS turns HTTPS in the tailnet on or off, as an admin does.
-func setHTTPS(t *testing.T, on bool) {
+func setHTTPS(t *testing.T, enabled bool) {
 	t.Helper()
-	if err := tailnetClient(t).TailnetSettings().Update(t.Context(), tsclient.UpdateTailnetSettingsRequest{HTTPSEnabled: &on}); err != nil {
+	if err := tailnetClient(t).TailnetSettings().Update(t.Context(), tsclient.UpdateTailnetSettingsRequest{HTTPSEnabled: &enabled}); err != nil {
 		t.Fatalf("cannot change the tailnet's settings: %v", err)
 	}
 }
@@ -90,7 +90,7 @@ func podOf(t *testing.T, node string) string {
 func terminatesHTTPS(t *testing.T) {
 	domain := strings.TrimSuffix(strings.TrimPrefix(vipURL(t, "web"), "http://web."), "/")
 	setHTTPS(t, false)
-	before := issued(t)
+	baseline := issued(t)
 	kubectl(t, "apply", "-f", "examples/https.yaml")
 
 	eventually(t, patience, "condition of HTTPS that is off", func() string {
@@ -118,12 +118,12 @@ func terminatesHTTPS(t *testing.T) {
 	t.Logf("HTTPS answers %s after it was turned on, with certificate %s", took.Round(time.Second), first)
 
 	// The other machine serves the same certificate.
-	was := primary(t, "https")
-	gone := podOf(t, was)
-	kubectl(t, "delete", "pod", gone, "-n", namespace, "--wait=false")
+	previous := primary(t, "https")
+	pod := podOf(t, previous)
+	kubectl(t, "delete", "pod", pod, "-n", namespace, "--wait=false")
 	eventually(t, patience, "answer of the other machine", func() string {
-		if now := primary(t, "https"); now == "" || now == was {
-			return "the primary machine is " + now + ", was " + was
+		if current := primary(t, "https"); current == "" || current == previous {
+			return "the primary machine is " + current + ", was " + previous
 		}
 		_, n, err := trusted(t, u)
 		if err != nil {
@@ -134,7 +134,7 @@ func terminatesHTTPS(t *testing.T) {
 		}
 		return ""
 	})
-	if got := issued(t) - before; got != 1 {
+	if got := issued(t) - baseline; got != 1 {
 		t.Fatalf("the ACME server issued %d certificates for one name", got)
 	}
 	passesClient(t)
@@ -176,8 +176,8 @@ func passesClient(t *testing.T) {
 	kubectl(t, "delete", "tailscaleservices", "whoasks", "-n", namespace, "--timeout=3m")
 	kubectl(t, "delete", "-f", "examples/https.yaml", "--timeout=3m")
 	eventually(t, patience, "proxies of the example gone", func() string {
-		if left := kubectl(t, "get", "tailscaleendpoints,machines", "-n", namespace, "-o=name"); strings.Contains(left, "https") {
-			return left
+		if remaining := kubectl(t, "get", "tailscaleendpoints,machines", "-n", namespace, "-o=name"); strings.Contains(remaining, "https") {
+			return remaining
 		}
 		return ""
 	})

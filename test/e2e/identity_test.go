@@ -17,7 +17,7 @@ const (
 	// identityExample has a Gateway with a listener that receives the client's identity in headers,
 	// and a route for devices with tag:ci.
 	identityExample = "examples/gateway-identity.yaml"
-	who             = "who"
+	identityGateway = "who"
 
 	// person is a device of the tailnet's owner, and robot a tagged one.
 	person = "ann"
@@ -37,7 +37,7 @@ apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: identity-check, namespace: quickstart}
 spec:
-  parentRefs: [{name: ` + who + `}]
+  parentRefs: [{name: ` + identityGateway + `}]
   rules:
   - matches:
     - path: {type: Exact, value: /header}
@@ -61,19 +61,19 @@ func passesIdentity(t *testing.T) {
 		}
 		return ""
 	})
-	for _, from := range []string{person, "client"} {
-		if response, err := request(t, from, ""); err == nil || !strings.Contains(response, "404") {
-			t.Errorf("the route of tag:ci answers %s with %s", from, response)
+	for _, device := range []string{person, "client"} {
+		if response, err := request(t, device, ""); err == nil || !strings.Contains(response, "404") {
+			t.Errorf("the route of tag:ci answers %s with %s", device, response)
 		}
 	}
 	domain := tailnetOne.env(t, "TAILNET_DOMAIN")
-	for from, expected := range map[string]map[string]string{
+	for device, expected := range map[string]map[string]string{
 		person:   {identity.Login: tailnetOne.owner(), identity.Name: "Owner", identity.DeviceName: person + "." + domain, identity.DeviceTags: ""},
 		robot:    {identity.Login: "", identity.DeviceName: robot + "." + domain, identity.DeviceTags: "tag:ci,tag:client"},
 		"client": {identity.Login: "", identity.DeviceName: "client." + domain, identity.DeviceTags: "tag:client"},
 	} {
 		for header, want := range expected {
-			passesHeader(t, from, header, want)
+			passesHeader(t, device, header, want)
 		}
 	}
 	t.Run("RejectsForgedHeaders", rejectsForgedHeaders)
@@ -81,16 +81,16 @@ func passesIdentity(t *testing.T) {
 	t.Run("LeavesNothing", func(t *testing.T) {
 		kubectl(t, "delete", "httproute,service", "identity-check", "-n", namespace)
 		kubectl(t, "delete", "-f", identityExample, "--timeout=3m")
-		goneFrom(t, namespace, who)
+		goneFrom(t, namespace, identityGateway)
 	})
 }
 
 // passesHeader checks the header that the backend gets for a request of a device with forged
 // claims.
-func passesHeader(t *testing.T, from, header, want string, claims ...string) {
+func passesHeader(t *testing.T, device, header, want string, claims ...string) {
 	t.Helper()
-	eventually(t, patience, header+" of "+from, func() string {
-		response, err := request(t, from, "header?key="+header, claims...)
+	eventually(t, patience, header+" of "+device, func() string {
+		response, err := request(t, device, "header?key="+header, claims...)
 		if err != nil || response != want {
 			return fmt.Sprintf("the backend got %q, want %q", response, want)
 		}
@@ -113,15 +113,15 @@ func rejectsForgedHeaders(t *testing.T) {
 	}
 
 	// The Gateway's other listener.
-	address := addressOfGateway(t, who)
-	beside := func(path string, claims ...string) (string, error) {
+	address := addressOfGateway(t, identityGateway)
+	direct := func(path string, claims ...string) (string, error) {
 		return labOutput(t, append([]string{"curl", "--timeout=5s", "http://" + address + "/" + path}, headers(claims)...)...)
 	}
-	if response, err := beside("", claims...); err == nil || !strings.Contains(response, "404") {
+	if response, err := direct("", claims...); err == nil || !strings.Contains(response, "404") {
 		t.Errorf("a client that claims tag:ci outside the tailnet gets %s", response)
 	}
 	for _, h := range []string{identity.Login, identity.DeviceTags} {
-		if response, err := beside("header?key="+h, claims...); err != nil || response != "" {
+		if response, err := direct("header?key="+h, claims...); err != nil || response != "" {
 			t.Errorf("outside the tailnet the backend got %s: %s, %v", h, response, err)
 		}
 	}
@@ -132,7 +132,7 @@ func rejectsForgedHeaders(t *testing.T) {
 func closesIdentityListener(t *testing.T) {
 	const policy = "who-tailnet"
 	service := strings.Fields(kubectl(t, "get", "services", "-n", extensionNamespace, "-o=jsonpath={.items[*].metadata.name}",
-		"-l", "gateway.envoyproxy.io/owning-gateway-namespace="+namespace+",gateway.envoyproxy.io/owning-gateway-name="+who))
+		"-l", "gateway.envoyproxy.io/owning-gateway-namespace="+namespace+",gateway.envoyproxy.io/owning-gateway-name="+identityGateway))
 	if len(service) != 1 {
 		t.Fatalf("the Gateway has the Services %v", service)
 	}
@@ -158,9 +158,9 @@ func closesIdentityListener(t *testing.T) {
 }
 
 // request sends a request to the Gateway from a device of the tailnet, with additional headers.
-func request(t *testing.T, from, path string, claims ...string) (string, error) {
+func request(t *testing.T, device, path string, claims ...string) (string, error) {
 	t.Helper()
-	return labOutput(t, append([]string{"tailnet-curl", "--as=" + from, "--timeout=10s", tailnetOne.url(t, who) + path}, headers(claims)...)...)
+	return labOutput(t, append([]string{"tailnet-curl", "--as=" + device, "--timeout=10s", tailnetOne.url(t, identityGateway) + path}, headers(claims)...)...)
 }
 
 // headers returns headers as arguments of the lab.

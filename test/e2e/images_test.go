@@ -131,11 +131,11 @@ func runsImage(t *testing.T, image, version string) {
 	noReadvertisements(t, name)
 
 	// Clients move when a host goes away.
-	before := primary(t, name)
-	kubectl(t, "delete", "pod", podOf(t, before), "-n", namespace, "--wait=false")
+	previous := primary(t, name)
+	kubectl(t, "delete", "pod", podOf(t, previous), "-n", namespace, "--wait=false")
 	eventually(t, patience, "another primary machine", func() string {
-		if now := primary(t, name); now == "" || now == before {
-			return "the primary machine is " + now
+		if current := primary(t, name); current == "" || current == previous {
+			return "the primary machine is " + current
 		}
 		return ""
 	})

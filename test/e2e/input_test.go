@@ -90,17 +90,17 @@ func rejects(t *testing.T) {
 }
 
 // conditionOf waits for a condition of an object of the quickstart.
-func conditionOf(t *testing.T, kind, name, condition, status, reason string, within time.Duration) string {
+func conditionOf(t *testing.T, kind, name, condition, status, reason string, timeout time.Duration) string {
 	t.Helper()
-	return conditionIn(t, namespace, kind, name, condition, status, reason, within)
+	return conditionIn(t, namespace, kind, name, condition, status, reason, timeout)
 }
 
 // conditionIn waits until a condition of an object has a status and reason, and returns its
 // message.
-func conditionIn(t *testing.T, ns, kind, name, condition, status, reason string, within time.Duration) string {
+func conditionIn(t *testing.T, ns, kind, name, condition, status, reason string, timeout time.Duration) string {
 	t.Helper()
 	var message string
-	eventually(t, within, fmt.Sprintf("%s of %s %s", condition, kind, name), func() string {
+	eventually(t, timeout, fmt.Sprintf("%s of %s %s", condition, kind, name), func() string {
 		got := conditionNow(t, ns, kind, name, condition)
 		var ok bool
 		if message, ok = strings.CutPrefix(got, status+"/"+reason+": "); !ok {

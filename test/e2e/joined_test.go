@@ -17,7 +17,7 @@ const (
 	// all of one name, and nothing else.
 	joinedExample = "examples/shared-gateway-tailnets.yaml"
 	joined        = "front"
-	beside        = "aside"
+	secondGateway = "aside"
 )
 
 // addedRoute leads some paths of the Gateway to the prober, which returns its name and the request.
@@ -43,7 +43,7 @@ spec:
 // besideJoined joins the Gateway to the tailnet a second time.
 const besideJoined = `apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleGateway
-metadata: {name: ` + beside + `, namespace: quickstart}
+metadata: {name: ` + secondGateway + `, namespace: quickstart}
 spec:
   gatewayRef: {name: ` + joined + `}
   tailnets:
@@ -105,17 +105,17 @@ func answersWhereJoined(t *testing.T) {
 // first keeps the name.
 func yieldsNameWhereJoined(t *testing.T) {
 	apply(t, besideJoined)
-	conditionOf(t, "tailscalegateways", beside, "Ready", "True", "Available", patience)
-	name := jsonpath(t, "tailscalegateways", beside, `{.status.services[?(@.target=="Service/`+namespace+`/web")].serviceName}`)
+	conditionOf(t, "tailscalegateways", secondGateway, "Ready", "True", "Available", patience)
+	name := jsonpath(t, "tailscalegateways", secondGateway, `{.status.services[?(@.target=="Service/`+namespace+`/web")].serviceName}`)
 	name = strings.TrimPrefix(name, "svc:")
-	if want := "web-" + namespace + "-service-" + namespace + "-" + beside + "-"; !strings.HasPrefix(name, want) {
+	if want := "web-" + namespace + "-service-" + namespace + "-" + secondGateway + "-"; !strings.HasPrefix(name, want) {
 		t.Errorf("the Service behind the route is named %q there, want %s and a hash", name, want)
 	}
 	for _, service := range []string{name, "web-" + namespace} {
 		answeredAt(t, tailnetOne.url(t, service), "web", patience)
 	}
-	kubectl(t, "delete", "tailscalegateways", beside, "-n", namespace, "--timeout=3m")
-	goneFrom(t, namespace, beside, name)
+	kubectl(t, "delete", "tailscalegateways", secondGateway, "-n", namespace, "--timeout=3m")
+	goneFrom(t, namespace, secondGateway, name)
 }
 
 // addsRouteWhereJoined adds a route, and waits until clients of the tailnet reach it and its
@@ -129,16 +129,16 @@ func addsRouteWhereJoined(t *testing.T) {
 
 // podAnswersWhereJoined waits until the Gateway returns the response of a pod. `make bench`
 // measures how soon.
-func podAnswersWhereJoined(t *testing.T, what, want string) {
+func podAnswersWhereJoined(t *testing.T, description, want string) {
 	t.Helper()
 	u := tailnetOne.url(t, joined) + "hostname"
-	took := eventually(t, patience, what, func() string {
+	took := eventually(t, patience, description, func() string {
 		if response, err := curl(t, u); err != nil || !strings.HasPrefix(response, want) {
 			return fmt.Sprintf("the response is %q, %v", response, err)
 		}
 		return ""
 	})
-	t.Logf("%s after %s", what, took.Round(100*time.Millisecond))
+	t.Logf("%s after %s", description, took.Round(100*time.Millisecond))
 }
 
 // removesRouteWhereJoined removes the route, and waits until clients of the tailnet no longer reach

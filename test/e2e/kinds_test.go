@@ -83,14 +83,14 @@ func sharesEachKind(t *testing.T) {
 	}
 	answeredAt(t, "http://"+at("page", "80")+"/", "web", patience)
 	answeredAt(t, "http://"+at("bytes", "9000")+"/", "web", patience)
-	for what, ask := range map[string]struct {
+	for description, ask := range map[string]struct {
 		want string
 		args []string
 	}{
 		// Envoy passes TLS through to the pod, whose certificate the client sees.
 		"the TLSRoute": {want: "secure", args: []string{"--cacert=" + cert, "--host=" + secureHost, "https://" + at("secure", "9443") + "/hostname"}},
 	} {
-		eventually(t, patience, what, func() string {
+		eventually(t, patience, description, func() string {
 			// Some responses are HTTP errors.
 			response, _ := labOutput(t, append([]string{"tailnet-curl", "--timeout=10s"}, ask.args...)...)
 			if !strings.Contains(response, ask.want) {

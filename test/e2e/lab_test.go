@@ -78,7 +78,7 @@ func apply(t *testing.T, manifest string) {
 const patience = 4 * time.Minute
 
 // eventually polls until check returns an empty string, and fails with the last result otherwise.
-func eventually(t *testing.T, timeout time.Duration, what string, check func() string) time.Duration {
+func eventually(t *testing.T, timeout time.Duration, description string, check func() string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	deadline := time.NewTimer(timeout)
@@ -92,9 +92,9 @@ func eventually(t *testing.T, timeout time.Duration, what string, check func() s
 		}
 		select {
 		case <-deadline.C:
-			t.Fatalf("%s: not within %s: %s", what, timeout, missing)
+			t.Fatalf("%s: not within %s: %s", description, timeout, missing)
 		case <-t.Context().Done():
-			t.Fatalf("%s: cancelled: %s", what, missing)
+			t.Fatalf("%s: cancelled: %s", description, missing)
 		case <-tick.C:
 		}
 	}
@@ -123,14 +123,14 @@ func jsonpathIn(t *testing.T, ns, kind, name, path string) string {
 	return out
 }
 
-// read decodes an object. It leaves into unchanged if the object does not exist.
-func read(t *testing.T, ns, kind, name string, into any) {
+// read decodes an object. It leaves obj unchanged if the object does not exist.
+func read(t *testing.T, ns, kind, name string, obj any) {
 	t.Helper()
 	out := kubectl(t, "get", kind, name, "-n", ns, "--ignore-not-found", "-o=json")
 	if strings.TrimSpace(out) == "" {
 		return
 	}
-	if err := json.Unmarshal([]byte(out), into); err != nil {
+	if err := json.Unmarshal([]byte(out), obj); err != nil {
 		t.Fatalf("cannot parse %s %s: %v\n%s", kind, name, err, out)
 	}
 }

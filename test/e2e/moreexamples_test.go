@@ -66,8 +66,8 @@ func appliesWalkthrough(t *testing.T) {
 	tailnetOne.serve(t, bothHost, orders)
 	eventually(t, patience, orders+" by the Gateway", func() string {
 		address := jsonpathIn(t, home, "gateways.gateway.networking.k8s.io", "company", "{.status.addresses[0].value}")
-		if said, err := labCurl(t, "cluster", "http://"+address+"/tailscale/api-orders/echo?msg=welcome", "api-orders.tailscale.local"); err != nil || said != "welcome" {
-			return fmt.Sprintf("answered by %q, %v", said, err)
+		if response, err := labCurl(t, "cluster", "http://"+address+"/tailscale/api-orders/echo?msg=welcome", "api-orders.tailscale.local"); err != nil || response != "welcome" {
+			return fmt.Sprintf("answered by %q, %v", response, err)
 		}
 		return ""
 	})

@@ -121,12 +121,12 @@ func rejectsIntruder(t *testing.T) {
 			return ""
 		})
 	}
-	made := strings.Fields(kubectl(t, "get", "tailscaleendpoints,deployments", "-n", bakery, "-o=name"))
+	created := strings.Fields(kubectl(t, "get", "tailscaleendpoints,deployments", "-n", bakery, "-o=name"))
 	want := []string{"tailscaleendpoints.gateway.tailscale.com/front-quickstart", "tailscaleendpoints.gateway.tailscale.com/intruder-quickstart", "deployment.apps/web"}
-	slices.Sort(made)
+	slices.Sort(created)
 	slices.Sort(want)
-	if !slices.Equal(made, want) {
-		t.Errorf("the namespace has %v, not %v", made, want)
+	if !slices.Equal(created, want) {
+		t.Errorf("the namespace has %v, not %v", created, want)
 	}
 }
 

@@ -92,8 +92,8 @@ func guards(t *testing.T) {
 	// The policy has stopped the connections.
 	guard(guardOff, "")
 	reach(t, map[string][]string{friend: targets, stranger: targets, outsider: targets})
-	if left := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(left, "guard") {
-		t.Errorf("a policy is left: %s", left)
+	if remaining := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(remaining, "guard") {
+		t.Errorf("a policy is left: %s", remaining)
 	}
 
 	guard(guardPolicy, guardClients)
@@ -105,8 +105,8 @@ func guards(t *testing.T) {
 
 	kubectl(t, "delete", "tailscaleservices", "guard", "-n", namespace, "--timeout=2m")
 	leavesNothing(t, "guard")
-	if left := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(left, "guard") {
-		t.Errorf("a policy is left: %s", left)
+	if remaining := kubectl(t, "get", "networkpolicies", "-n", namespace, "-o=name"); strings.Contains(remaining, "guard") {
+		t.Errorf("a policy is left: %s", remaining)
 	}
 	for _, p := range pods {
 		ns, name, _ := strings.Cut(p, "/")

@@ -30,7 +30,7 @@ func worksWithoutControllers(t *testing.T) {
 	// The parallel steps are over: a rollout restarts nothing of theirs.
 	setsBudget(t)
 	defer startControllers(t)
-	before := mainContainer(t, pod)
+	previous := mainContainer(t, pod)
 
 	t.Run("WithdrawsUnhealthyBackend", withdrawsAndReturns)
 	t.Run("AgentKilled", func(t *testing.T) {
@@ -49,8 +49,8 @@ func worksWithoutControllers(t *testing.T) {
 		}
 		return ""
 	})
-	if after := mainContainer(t, pod); after != before {
-		t.Errorf("the proxy was restarted: container was %s, is %s", before, after)
+	if current := mainContainer(t, pod); current != previous {
+		t.Errorf("the proxy was restarted: container was %s, is %s", previous, current)
 	}
 }
 
@@ -90,29 +90,29 @@ func mainContainer(t *testing.T, pod string) string {
 	return jsonpath(t, "pod", pod, "{.metadata.uid} {.status.containerStatuses[*].containerID}")
 }
 
-// losesNothing sends requests to the service without a pause while do runs, and expects a response
+// losesNothing sends requests to the service without a pause while fn runs, and expects a response
 // to each.
-func losesNothing(t *testing.T, do func()) {
+func losesNothing(t *testing.T, fn func()) {
 	t.Helper()
 	r := underLoad(t, func() {
-		// The load reaches the service before do starts.
+		// The load reaches the service before fn starts.
 		answered(t, "web", "web", patience)
-		do()
+		fn()
 	}, "--rate=20", "--new-connections", vipURL(t, "web"))
 	if r.Failed > 0 {
 		t.Errorf("%d of %d requests were lost: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
 	}
 }
 
-// underLoad has the lab send requests to a URL while do runs. The arguments are those of `lab
+// underLoad has the lab send requests to a URL while fn runs. The arguments are those of `lab
 // load`.
-func underLoad(t *testing.T, do func(), args ...string) load.Report {
+func underLoad(t *testing.T, fn func(), args ...string) load.Report {
 	t.Helper()
 	l, err := load.Start(t.Context(), lab, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	do()
+	fn()
 	return ended(t, l)
 }
 
@@ -144,7 +144,7 @@ func killAgent(t *testing.T, pod string) {
 		t.Fatalf("cannot kill the agent: %v", err)
 	}
 	eventually(t, patience, "another agent of "+pod, func() string {
-		if now := agentOf(t, pod); now == 0 || now == old {
+		if current := agentOf(t, pod); current == 0 || current == old {
 			return "no agent runs yet"
 		}
 		return ""
@@ -192,8 +192,8 @@ func processes(t *testing.T, env ...string) iter.Seq[int] {
 			if err != nil {
 				continue // It has ended.
 			}
-			has := strings.Split(string(b), "\x00")
-			if slices.ContainsFunc(env, func(e string) bool { return !slices.Contains(has, e) }) {
+			environ := strings.Split(string(b), "\x00")
+			if slices.ContainsFunc(env, func(e string) bool { return !slices.Contains(environ, e) }) {
 				continue
 			}
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))

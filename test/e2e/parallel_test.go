@@ -58,13 +58,13 @@ const ourKinds = "tailscaleproxygroups,tailscaleendpoints,tailscaleservices,tail
 // or begins with it and a dash.
 func goneFrom(t *testing.T, ns string, names ...string) {
 	t.Helper()
-	is := func(name, prefix string) bool { return name == prefix || strings.HasPrefix(name, prefix+"-") }
+	match := func(name, prefix string) bool { return name == prefix || strings.HasPrefix(name, prefix+"-") }
 	eventually(t, patience, "nothing left of "+strings.Join(names, ", "), func() string {
 		objects := strings.Fields(kubectl(t, "get", ourKinds, "-n", ns, "-o=name", "--ignore-not-found"))
 		s := tailnetState(t)
 		for _, n := range names {
 			for _, o := range objects {
-				if _, name, _ := strings.Cut(o, "/"); is(name, n) {
+				if _, name, _ := strings.Cut(o, "/"); match(name, n) {
 					return o + " is left"
 				}
 			}
@@ -72,7 +72,7 @@ func goneFrom(t *testing.T, ns string, names ...string) {
 				return "devices of " + n + " are left in the tailnet"
 			}
 			for _, v := range s.Services {
-				if is(v.Name, "svc:"+n) {
+				if match(v.Name, "svc:"+n) {
 					return v.Name + " is left in the tailnet"
 				}
 			}
@@ -155,7 +155,7 @@ func discovers(t *testing.T) {
 		return changed
 	}
 	// The device has tag:client alone.
-	before := found("")
+	initial := found("")
 	if err := tailnetClient(t).Devices().SetTags(t.Context(), id, []string{"tag:client", "tag:sensor"}); err != nil {
 		t.Fatalf("cannot tag the device: %v", err)
 	}
@@ -165,9 +165,9 @@ func discovers(t *testing.T) {
 	if err := tailnetClient(t).Devices().Delete(t.Context(), id); err != nil {
 		t.Fatalf("cannot delete the device: %v", err)
 	}
-	after := found("")
-	if during == "" || during == before || after == during {
-		t.Errorf("status.lastSync does not change with the devices: it was %q, then %q, then %q", before, during, after)
+	final := found("")
+	if during == "" || during == initial || final == during {
+		t.Errorf("status.lastSync does not change with the devices: it was %q, then %q, then %q", initial, during, final)
 	}
 	eventually(t, patience, "Service of the lost device gone", func() string {
 		return kubectl(t, "get", "service", "sensors-"+sensor, "-n", namespace, "--ignore-not-found")

@@ -60,8 +60,8 @@ func answersDevices(t *testing.T) {
 		t.Fatalf("cannot tag the device: %v", err)
 	}
 	kubectl(t, "apply", "--server-side", "-f", devicesExample)
-	for _, from := range []string{"client", laptop, build} {
-		eventually(t, patience, "response to "+from, func() string { return served(t, from, "staff") })
+	for _, device := range []string{"client", laptop, build} {
+		eventually(t, patience, "response to "+device, func() string { return served(t, device, "staff") })
 	}
 }
 
@@ -71,9 +71,9 @@ func deniesByDevice(t *testing.T) {
 	apply(t, strings.ReplaceAll(readFile(t, devicePolicy), "amelie@example.com", tailnetOne.owner()))
 	took := eventually(t, patience, "others are denied", func() string { return denied(t, "client", "staff") })
 	t.Logf("others are denied after %s", took.Round(100*time.Millisecond))
-	for _, from := range []string{laptop, build} {
-		took := eventually(t, patience, from+" is admitted", func() string { return served(t, from, "staff") })
-		t.Logf("%s is admitted after %s more", from, took.Round(100*time.Millisecond))
+	for _, device := range []string{laptop, build} {
+		took := eventually(t, patience, device+" is admitted", func() string { return served(t, device, "staff") })
+		t.Logf("%s is admitted after %s more", device, took.Round(100*time.Millisecond))
 	}
 	if missing := served(t, "client", "other"); missing != "" {
 		t.Errorf("a path without a rule: %s", missing)
@@ -100,9 +100,9 @@ func deniesByDevice(t *testing.T) {
 // policiesTakeEffect checks how soon policies take effect after their creation, an edit and their
 // deletion.
 func policiesTakeEffect(t *testing.T) {
-	soonIs := func(what string, checks ...func() string) {
+	soonIs := func(description string, checks ...func() string) {
 		t.Helper()
-		took := eventually(t, patience, what, func() string {
+		took := eventually(t, patience, description, func() string {
 			for _, c := range checks {
 				if missing := c(); missing != "" {
 					return missing
@@ -110,7 +110,7 @@ func policiesTakeEffect(t *testing.T) {
 			}
 			return ""
 		})
-		t.Logf("%s after %s", what, took.Round(100*time.Millisecond))
+		t.Logf("%s after %s", description, took.Round(100*time.Millisecond))
 	}
 	// A listener without identities admits no operator.
 	address := addressOfGateway(t, "web")
@@ -165,24 +165,24 @@ func leavesNoPolicy(t *testing.T) {
 }
 
 // served describes a response to a device at a path of the route that is not the quickstart's page.
-func served(t *testing.T, from, path string) string {
+func served(t *testing.T, device, path string) string {
 	t.Helper()
-	if response, err := asDevice(t, from, path); err != nil || !strings.HasPrefix(response, "web-") {
-		return fmt.Sprintf("/%s answers %s with %s", path, from, response)
+	if response, err := asDevice(t, device, path); err != nil || !strings.HasPrefix(response, "web-") {
+		return fmt.Sprintf("/%s answers %s with %s", path, device, response)
 	}
 	return ""
 }
 
 // denied describes a response to a device that is not a denial.
-func denied(t *testing.T, from, path string) string {
+func denied(t *testing.T, device, path string) string {
 	t.Helper()
-	if response, err := asDevice(t, from, path); err == nil || !strings.Contains(response, "403") {
-		return fmt.Sprintf("/%s answers %s with %s", path, from, response)
+	if response, err := asDevice(t, device, path); err == nil || !strings.Contains(response, "403") {
+		return fmt.Sprintf("/%s answers %s with %s", path, device, response)
 	}
 	return ""
 }
 
-func asDevice(t *testing.T, from, path string) (string, error) {
+func asDevice(t *testing.T, device, path string) (string, error) {
 	t.Helper()
-	return labOutput(t, "tailnet-curl", "--as="+from, "--timeout=10s", "--host=web.example.com", tailnetOne.url(t, devices)+path)
+	return labOutput(t, "tailnet-curl", "--as="+device, "--timeout=10s", "--host=web.example.com", tailnetOne.url(t, devices)+path)
 }

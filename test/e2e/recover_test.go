@@ -46,13 +46,13 @@ func recovers(t *testing.T) {
 			t.Run(loss.name, func(t *testing.T) {
 				t.Parallel()
 				machine := fmt.Sprintf("proxies-ingress-%d", i)
-				before := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
-				loss.lose(t, machine, before)
-				took := eventually(t, 4*time.Minute, "another device in place of "+before, func() string {
-					now := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
+				previous := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
+				loss.lose(t, machine, previous)
+				took := eventually(t, 4*time.Minute, "another device in place of "+previous, func() string {
+					current := jsonpath(t, "machines", machine, "{.status.atProvider.nodeID}")
 					ready := jsonpath(t, "machines", machine, "{.status.conditions[?(@.type=='Ready')].status}")
-					if now == before || ready != "True" {
-						return fmt.Sprintf("node %s, Ready %s", now, ready)
+					if current == previous || ready != "True" {
+						return fmt.Sprintf("node %s, Ready %s", current, ready)
 					}
 					return ""
 				})

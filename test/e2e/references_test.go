@@ -113,7 +113,7 @@ func reportsInvalidReferences(t *testing.T) {
 func appliesAllowedNamespaces(t *testing.T) {
 	u := fromLab(t, "TAILNET_API_IN_CLUSTER")
 	tailnet := fmt.Sprintf(tailnetManifest, "fenced", "tailscale-oauth", "-", u, u)
-	allow := func(who string) { apply(t, tailnet+"  allowedNamespaces: "+who+"\n") }
+	allow := func(namespaces string) { apply(t, tailnet+"  allowedNamespaces: "+namespaces+"\n") }
 	// When children come or go with a condition, Crossplane's cache lags behind both, and keeps the
 	// old condition until the next run: the hint identifies the condition.
 	becomes := func(status, reason, hint string) {
@@ -128,8 +128,8 @@ func appliesAllowedNamespaces(t *testing.T) {
 	allow("{from: List, names: [elsewhere]}")
 	apply(t, "apiVersion: gateway.tailscale.com/v1alpha1\nkind: TailscaleEndpoints\nmetadata: {name: fenced, namespace: quickstart}\nspec: {tailnet: fenced, proxy: {replicas: 0}}\n")
 	becomes("False", "NamespaceNotAllowed", "spec.allowedNamespaces.names")
-	if left := kubectl(t, "get", "statefulsets,machinesets,secrets", "-n", namespace, "-o=name"); strings.Contains(left, "/fenced-") {
-		t.Errorf("a namespace that is not allowed has %s", left)
+	if remaining := kubectl(t, "get", "statefulsets,machinesets,secrets", "-n", namespace, "-o=name"); strings.Contains(remaining, "/fenced-") {
+		t.Errorf("a namespace that is not allowed has %s", remaining)
 	}
 	allow("{from: List, names: [elsewhere, quickstart]}")
 	becomes("True", "Accepted", "quickstart")

@@ -31,8 +31,8 @@ func routesToServices(t *testing.T) {
 		}
 		return ""
 	})
-	for _, from := range []string{"cluster", "outside"} {
-		routed(t, from, address, "web.example.com", time.Minute)
+	for _, source := range []string{"cluster", "outside"} {
+		routed(t, source, address, "web.example.com", time.Minute)
 	}
 	if response, err := labCurl(t, "cluster", "http://"+address+"/", "other.example.com"); err == nil {
 		t.Errorf("a host without a route is served: %s", response)
@@ -46,11 +46,11 @@ func routesToServices(t *testing.T) {
 
 	// An upgrade keeps certificates: Envoys would refuse new pods with other certificates until the
 	// new authority reaches them.
-	made := shownCertificate(t)
+	previous := shownCertificate(t)
 	if out, err := tryRun(t, "", "helm", "upgrade", extension, "cluster/charts/"+extension, "-n", extensionNamespace, "--set=image.tag="+*version); err != nil {
 		t.Fatalf("cannot upgrade the chart: %v\n%s", err, out)
 	}
-	if shownCertificate(t) != made {
+	if shownCertificate(t) != previous {
 		t.Error("an upgrade changed the extension's certificate")
 	}
 
@@ -106,10 +106,10 @@ func shownCertificate(t *testing.T) string {
 }
 
 // routed waits until a pod of the quickstart answers through the Gateway.
-func routed(t *testing.T, from, address, host string, timeout time.Duration) time.Duration {
+func routed(t *testing.T, source, address, host string, timeout time.Duration) time.Duration {
 	t.Helper()
-	return eventually(t, timeout, host+" is served to "+from, func() string {
-		response, err := labCurl(t, from, "http://"+address+"/", host)
+	return eventually(t, timeout, host+" is served to "+source, func() string {
+		response, err := labCurl(t, source, "http://"+address+"/", host)
 		if err != nil {
 			return err.Error() + ": " + response
 		}

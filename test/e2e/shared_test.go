@@ -79,15 +79,15 @@ func sharesService(t *testing.T) {
 		if o := kubectl(t, "get", "vipservices", "shared", "-n", namespace, "-o=name", "--ignore-not-found"); o != "" {
 			return o + " is left"
 		}
-		var left []string
+		var remaining []string
 		for _, v := range tailnetState(t).Services {
 			if strings.HasPrefix(v.Name, sharedService) {
-				left = append(left, v.Name)
+				remaining = append(remaining, v.Name)
 			}
 		}
-		slices.Sort(left)
-		if want := []string{sharedService, otherService}; !slices.Equal(left, want) {
-			return fmt.Sprintf("the tailnet has %v, not %v", left, want)
+		slices.Sort(remaining)
+		if want := []string{sharedService, otherService}; !slices.Equal(remaining, want) {
+			return fmt.Sprintf("the tailnet has %v, not %v", remaining, want)
 		}
 		return ""
 	})
@@ -105,7 +105,7 @@ func joinsOtherCluster(t *testing.T) {
 	t.Helper()
 	labCommand(t, "tailnet-client", otherHost)
 	id := tailnetOne.node(t, otherHost)
-	now := time.Now().UTC()
+	at := time.Now().UTC()
 	record, err := json.Marshal(registry.Record{
 		Service:  sharedService,
 		Cluster:  otherCluster,
@@ -116,7 +116,7 @@ func joinsOtherCluster(t *testing.T) {
 		Nodes:    []string{id},
 		Ports:    []string{"tcp:80"},
 		Tags:     []string{"tag:k8s"},
-		Updated:  now,
+		Updated:  at,
 	})
 	if err != nil {
 		t.Fatal(err)

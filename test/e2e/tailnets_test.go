@@ -37,7 +37,7 @@ var labEnvs sync.Map
 // env returns an address or a file of the lab for the tailnet.
 func (n tailnet) env(t *testing.T, key string) string {
 	t.Helper()
-	known, ok := labEnvs.Load(n)
+	cached, ok := labEnvs.Load(n)
 	if !ok {
 		out, err := exec.CommandContext(t.Context(), lab, "--tailnet="+string(n), "env").Output()
 		if err != nil {
@@ -50,9 +50,9 @@ func (n tailnet) env(t *testing.T, key string) string {
 				t.Fatalf("cannot parse the lab's environment: %v", err)
 			}
 		}
-		known, _ = labEnvs.LoadOrStore(n, env)
+		cached, _ = labEnvs.LoadOrStore(n, env)
 	}
-	v := known.(map[string]string)[key]
+	v := cached.(map[string]string)[key]
 	if v == "" {
 		t.Fatalf("the lab has no %s", key)
 	}

@@ -88,8 +88,8 @@ func terminatesTLS(t *testing.T) {
 	kubectl(t, "delete", "-f", "examples/tls.yaml", "-f", "examples/http.yaml", "--timeout=3m")
 	kubectl(t, "delete", "secret", "web-tls", "-n", namespace)
 	eventually(t, 3*time.Minute, "proxies of the examples gone", func() string {
-		if left := kubectl(t, "get", "tailscaleendpoints,machines", "-n", namespace, "-o=name"); strings.Contains(left, "secure") || strings.Contains(left, "whoami") {
-			return left
+		if remaining := kubectl(t, "get", "tailscaleendpoints,machines", "-n", namespace, "-o=name"); strings.Contains(remaining, "secure") || strings.Contains(remaining, "whoami") {
+			return remaining
 		}
 		return ""
 	})

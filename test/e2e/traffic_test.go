@@ -155,18 +155,18 @@ func scale(t *testing.T, replicas int) {
 
 func scales(t *testing.T) {
 	scale(t, 1)
-	before := pods(t)
+	initial := pods(t)
 	scale(t, 3)
 	grown := pods(t)
 	rests(t, "proxies")
 	scale(t, 1)
-	after := pods(t)
-	if len(before) != 1 || len(grown) != 3 || len(after) != 1 {
-		t.Fatalf("want 1, 3 and 1 pods, got %v, %v and %v", before, grown, after)
+	final := pods(t)
+	if len(initial) != 1 || len(grown) != 3 || len(final) != 1 {
+		t.Fatalf("want 1, 3 and 1 pods, got %v, %v and %v", initial, grown, final)
 	}
-	for name, was := range before {
-		if grown[name] != was || after[name] != was {
-			t.Errorf("pod %s changed: %s, then %s, then %s", name, was, grown[name], after[name])
+	for name, instance := range initial {
+		if grown[name] != instance || final[name] != instance {
+			t.Errorf("pod %s changed: %s, then %s, then %s", name, instance, grown[name], final[name])
 		}
 	}
 	breakerStaysClosed(t)

@@ -153,7 +153,7 @@ func reportsCollision(t *testing.T) {
 // survivesAPIOutage makes the API of the second tailnet fail until the status reports it, and then
 // for as long as the flag says. Nothing is withdrawn in either tailnet, and no request is lost.
 func survivesAPIOutage(t *testing.T) {
-	before := madeForBoth(t)
+	previous := madeForBoth(t)
 	query := func(n tailnet) []string {
 		return []string{"--tailnet=" + string(n), "--rate=20", "--new-connections", "--for=" + (*outage + 2*patience).String(), n.url(t, both)}
 	}
@@ -171,15 +171,15 @@ func survivesAPIOutage(t *testing.T) {
 			t.Logf("reported after %s: %s", took.Round(100*time.Millisecond), messageOf(t, partner))
 			// The status reports failed operations on a service; the hosts do not change.
 			conditionOf(t, "tailscalegateways", both, "ServicesReady", "False", "ServiceError", patience)
-			over := time.NewTimer(*outage)
-			defer over.Stop()
+			timer := time.NewTimer(*outage)
+			defer timer.Stop()
 			for lasts := true; lasts && !t.Failed(); {
 				select {
-				case <-over.C:
+				case <-timer.C:
 					lasts = false
 				case <-time.After(10 * time.Second):
 				}
-				outlives(t, before)
+				outlives(t, previous)
 			}
 		}, query(tailnetOne)...)
 	}, query(tailnetTwo)...)
@@ -194,7 +194,7 @@ func survivesAPIOutage(t *testing.T) {
 }
 
 // outlives checks that nothing has changed since before a failure of the second tailnet's API.
-func outlives(t *testing.T, before []string) {
+func outlives(t *testing.T, previous []string) {
 	t.Helper()
 	if response := messageOf(t, home); response != "" {
 		t.Errorf("the status reports the other tailnet, too: %s", response)
@@ -207,8 +207,8 @@ func outlives(t *testing.T, before []string) {
 			t.Error(missing)
 		}
 	}
-	if during := madeForBoth(t); !slices.Equal(before, during) {
-		t.Errorf("before the failure there was\n%s\nand then\n%s", strings.Join(before, "\n"), strings.Join(during, "\n"))
+	if during := madeForBoth(t); !slices.Equal(previous, during) {
+		t.Errorf("before the failure there was\n%s\nand then\n%s", strings.Join(previous, "\n"), strings.Join(during, "\n"))
 	}
 }
 

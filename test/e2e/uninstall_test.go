@@ -34,7 +34,7 @@ func refusesToUninstall(t *testing.T) {
 		}
 		return out
 	}
-	before, status := installed(), release()
+	previous, status := installed(), release()
 	for _, attempt := range []struct {
 		name string
 		args []string
@@ -49,11 +49,11 @@ func refusesToUninstall(t *testing.T) {
 			t.Fatalf("%s: want a refusal with %q, got %v:\n%s", attempt.name, reason, err, out)
 		}
 	}
-	if after := installed(); after != before {
-		t.Errorf("refused attempts changed something:\nbefore: %s\nafter: %s", before, after)
+	if current := installed(); current != previous {
+		t.Errorf("refused attempts changed something:\nbefore: %s\nafter: %s", previous, current)
 	}
-	if after := release(); after != status {
-		t.Errorf("the refused uninstallation changed the release:\nbefore: %s\nafter: %s", status, after)
+	if current := release(); current != status {
+		t.Errorf("the refused uninstallation changed the release:\nbefore: %s\nafter: %s", status, current)
 	}
 	answered(t, "web", "web", patience)
 }
@@ -82,12 +82,12 @@ func uninstalls(t *testing.T) {
 		kubectl(t, "delete", "provider.pkg", products.Object(products.Provider))
 	}
 	eventually(t, patience, "nothing of the product is left", func() string {
-		left := kubectl(t, "get", "providers.pkg,functions.pkg,configurations.pkg", "-o=name") +
+		remaining := kubectl(t, "get", "providers.pkg,functions.pkg,configurations.pkg", "-o=name") +
 			kubectl(t, "get", "crds,compositeresourcedefinitions,managedresourcedefinitions", "-o=name")
 		roles := kubectl(t, "get", "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings", "-l", "app.kubernetes.io/instance=tailscale-gateway", "-o=name") +
 			kubectl(t, "get", "roles,rolebindings,networkpolicies,configmaps", "-n", "crossplane-system", "-l", "app.kubernetes.io/instance=tailscale-gateway", "-o=name")
 		var ours []string
-		for line := range strings.Lines(left) {
+		for line := range strings.Lines(remaining) {
 			// The extension, which is a separate release here, keeps its kinds.
 			if strings.Contains(line, "tailscale") && !strings.Contains(line, "/tailscalerevisions.") && !strings.Contains(line, "/tailscaleroutepolicies.") {
 				ours = append(ours, strings.TrimSpace(line))
@@ -118,11 +118,11 @@ func uninstallCommands(t *testing.T, section string) {
 		if !ok {
 			break
 		}
-		script, after, ok := strings.Cut(rest, "\n```")
+		script, remainder, ok := strings.Cut(rest, "\n```")
 		if !ok {
 			t.Fatalf("a block of docs/uninstall.md does not end:\n%s", rest)
 		}
-		text, n = after, n+1
+		text, n = remainder, n+1
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		cmd := exec.CommandContext(ctx, "sh", "-ec", script)
 		path := []string{filepath.Dir(labBin(t, "kubectl")), filepath.Dir(labBin(t, "helm")), os.Getenv("PATH")}

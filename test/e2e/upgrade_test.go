@@ -70,9 +70,9 @@ func TestUpgrade(t *testing.T) {
 	}
 	u := &upgraded{tree: t.TempDir(), values: filepath.Join(t.TempDir(), "small.yaml"), answers: map[string]string{}}
 	var (
-		before upgrade.Snapshot
-		chart  upgrade.Snapshot
-		rows   []upgrade.Row
+		previous upgrade.Snapshot
+		chart    upgrade.Snapshot
+		rows     []upgrade.Row
 	)
 	for _, step := range []struct {
 		name string
@@ -83,17 +83,17 @@ func TestUpgrade(t *testing.T) {
 		{"PreparesLoad", u.preparesLoad},
 		{"Settles", func(t *testing.T) {
 			runsVersion(t, upgrade.Version)
-			before, chart = settled(t), chartObjects(t)
-			for _, o := range before.NotReady() {
+			previous, chart = settled(t), chartObjects(t)
+			for _, o := range previous.NotReady() {
 				t.Logf("not ready before the upgrade: %s", o)
 			}
 		}},
 		{"PushesThis", pushesThis},
 		{"Upgrades", func(t *testing.T) { rows = append(rows, phase(t, "upgrade", u.upgrades)...) }},
-		{"KeepsAll", func(t *testing.T) { u.keeps(t, before, upgrade.Newer) }},
+		{"KeepsAll", func(t *testing.T) { u.keeps(t, previous, upgrade.Newer) }},
 		{"RollsBack", func(t *testing.T) { rows = append(rows, phase(t, "rollback", rollsBack)...) }},
 		{"LeavesNothing", func(t *testing.T) {
-			u.keeps(t, before, upgrade.Same)
+			u.keeps(t, previous, upgrade.Same)
 			if ds := upgrade.Differences(chart, chartObjects(t), upgrade.Same); len(ds) > 0 {
 				t.Errorf("objects of the charts differ:\n%s", strings.Join(ds, "\n"))
 			}
@@ -242,7 +242,7 @@ func runsVersion(t *testing.T, version string) {
 }
 
 // slowly polls like eventually, but leaves the machine to the load.
-func slowly(t *testing.T, what string, check func() string) time.Duration {
+func slowly(t *testing.T, description string, check func() string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), upgradeWait)
@@ -253,7 +253,7 @@ func slowly(t *testing.T, what string, check func() string) time.Duration {
 		}
 		return nil
 	}); err != nil {
-		t.Fatalf("%s: not within %s: %v", what, upgradeWait, err)
+		t.Fatalf("%s: not within %s: %v", description, upgradeWait, err)
 	}
 	return time.Since(began)
 }
@@ -298,7 +298,7 @@ const ofExamples = "--field-selector=metadata.namespace!=crossplane-system,metad
 func snapshot(t *testing.T) (upgrade.Snapshot, error) {
 	t.Helper()
 	s := upgrade.Snapshot{}
-	for _, of := range []struct {
+	for _, query := range []struct {
 		detail upgrade.Detail
 		args   []string
 	}{
@@ -306,11 +306,11 @@ func snapshot(t *testing.T) (upgrade.Snapshot, error) {
 		{upgrade.UID, []string{clusterKinds}},
 		{upgrade.Everything, []string{writtenKinds, "-A"}},
 	} {
-		b, err := list(t, of.args...)
+		b, err := list(t, query.args...)
 		if err != nil {
 			return s, err
 		}
-		if err := s.AddObjects(b, of.detail); err != nil {
+		if err := s.AddObjects(b, query.detail); err != nil {
 			return s, err
 		}
 	}
@@ -347,35 +347,35 @@ func chartObjects(t *testing.T) upgrade.Snapshot {
 func settled(t *testing.T) upgrade.Snapshot {
 	t.Helper()
 	var (
-		last  upgrade.Snapshot
-		since time.Time
+		last       upgrade.Snapshot
+		lastChange time.Time
 	)
 	slowly(t, "everything at rest", func() string {
 		s, err := snapshot(t)
 		if err != nil {
 			return err.Error()
 		}
-		if ds := upgrade.Differences(last, s, upgrade.Same); since.IsZero() || len(ds) > 0 {
-			last, since = s, time.Now()
+		if ds := upgrade.Differences(last, s, upgrade.Same); lastChange.IsZero() || len(ds) > 0 {
+			last, lastChange = s, time.Now()
 			return pending(ds, nil) + " changed"
 		}
-		if time.Since(since) < settledFor {
-			return "changed " + time.Since(since).Round(time.Second).String() + " ago"
+		if time.Since(lastChange) < settledFor {
+			return "changed " + time.Since(lastChange).Round(time.Second).String() + " ago"
 		}
 		return ""
 	})
 	return last
 }
 
-// keeps waits until the state is that of before, and checks that the examples answer.
-func (u *upgraded) keeps(t *testing.T, before upgrade.Snapshot, s upgrade.Strictness) {
+// keeps waits until the state is that of previous, and checks that the examples answer.
+func (u *upgraded) keeps(t *testing.T, previous upgrade.Snapshot, s upgrade.Strictness) {
 	t.Helper()
 	took := slowly(t, "the state of before", func() string {
-		now, err := snapshot(t)
+		current, err := snapshot(t)
 		if err != nil {
 			return err.Error()
 		}
-		ds := upgrade.Differences(before, now, s)
+		ds := upgrade.Differences(previous, current, s)
 		return strings.Join(ds[:min(len(ds), 30)], "\n")
 	})
 	t.Logf("the state is that of before after %s", took.Round(time.Second))
@@ -388,8 +388,8 @@ func (u *upgraded) keeps(t *testing.T, before upgrade.Snapshot, s upgrade.Strict
 		answeredAt(t, url, u.answers[url], patience)
 	}
 	// An equal state may still change.
-	now := settled(t)
-	if ds := upgrade.Differences(before, now, s); len(ds) > 0 {
+	current := settled(t)
+	if ds := upgrade.Differences(previous, current, s); len(ds) > 0 {
 		t.Errorf("the state differs from before:\n%s", strings.Join(ds, "\n"))
 	}
 }

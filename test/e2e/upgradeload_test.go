@@ -106,11 +106,11 @@ func loadPaths(t *testing.T) []loadPath {
 		pod     = jsonpath(t, "pod", "prober", "{.status.podIP}")
 	)
 	var out []loadPath
-	add := func(p loadPath, fresh, kept []string) {
+	add := func(p loadPath, fresh, keepAlive []string) {
 		n, k := p, p
 		n.args = slices.Concat(fresh, newConnections)
-		k.Name, k.Kept, k.Workers = p.Name+", kept", true, 2
-		k.args = slices.Concat(kept, keptConnections)
+		k.Name, k.KeepAlive, k.Workers = p.Name+", kept", true, 2
+		k.args = slices.Concat(keepAlive, keptConnections)
 		out = append(out, n, k)
 	}
 	// The client is in the tailnet.
@@ -128,10 +128,10 @@ func loadPaths(t *testing.T) []loadPath {
 }
 
 // phase runs a step under load on all ways, and returns their results, also if the step failed.
-func phase(t *testing.T, name string, do func(*testing.T)) []upgrade.Row {
+func phase(t *testing.T, name string, fn func(*testing.T)) []upgrade.Row {
 	t.Helper()
 	paths := loadPaths(t)
-	before := make([]map[string]bool, len(paths))
+	oldPods := make([]map[string]bool, len(paths))
 	loads := make([]*load.Traffic, len(paths))
 	watching, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -152,7 +152,7 @@ func phase(t *testing.T, name string, do func(*testing.T)) []upgrade.Row {
 		})
 	})
 	for i, p := range paths {
-		before[i] = proxyPods(t, p.proxies)
+		oldPods[i] = proxyPods(t, p.proxies)
 		l, err := load.Start(t.Context(), lab, append([]string{"--for=2h"}, p.args...)...)
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func phase(t *testing.T, name string, do func(*testing.T)) []upgrade.Row {
 	}
 	// Connections are open before the first change.
 	after(t, 15*time.Second)
-	t.Run("UnderLoad", do)
+	t.Run("UnderLoad", fn)
 	// Those that move back may be lost, too.
 	after(t, 30*time.Second)
 
@@ -169,7 +169,7 @@ func phase(t *testing.T, name string, do func(*testing.T)) []upgrade.Row {
 	for i, p := range paths {
 		r := ended(t, loads[i])
 		replaced := 0
-		for uid := range before[i] {
+		for uid := range oldPods[i] {
 			if !proxyPods(t, p.proxies)[uid] {
 				replaced++
 			}

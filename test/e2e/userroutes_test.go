@@ -129,7 +129,7 @@ func prefersUserRoutes(t *testing.T) {
 	kubectl(t, "delete", "tailscalegateways", polite, "-n", namespace, "--timeout=3m")
 	kubectl(t, "delete", "gateways.gateway.networking.k8s.io,httproutes,securitypolicies,secrets", polite, "polite-users", "-n", namespace, "--ignore-not-found")
 	goneFrom(t, namespace, polite)
-	if left := generatedFor(t, polite); left != "" {
-		t.Errorf("routes are left: %s", left)
+	if remaining := generatedFor(t, polite); remaining != "" {
+		t.Errorf("routes are left: %s", remaining)
 	}
 }

@@ -62,8 +62,8 @@ func shares(t *testing.T, w *environment) {
 	for host, want := range cases {
 		t.Run(host, func(t *testing.T) {
 			// Each endpoint must be healthy in Envoy.
-			for by := range want {
-				w.answers(t, host, by)
+			for backend := range want {
+				w.answers(t, host, backend)
 			}
 			var mu sync.Mutex
 			var done sync.WaitGroup
@@ -76,7 +76,7 @@ func shares(t *testing.T, w *environment) {
 					for range total / askers {
 						r := send(ctx, c, host)
 						mu.Lock()
-						got[r.by]++
+						got[r.backend]++
 						failed = errors.Join(failed, r.err)
 						mu.Unlock()
 						if r.err != nil {
@@ -89,9 +89,9 @@ func shares(t *testing.T, w *environment) {
 			if failed != nil {
 				t.Fatal(failed)
 			}
-			for by, n := range got {
-				if is := float64(n) / total; want[by] == 0 || math.Abs(is-want[by]) > tolerance {
-					t.Errorf("%s answers %.3f of the requests, want %.3f", by, is, want[by])
+			for backend, n := range got {
+				if share := float64(n) / total; want[backend] == 0 || math.Abs(share-want[backend]) > tolerance {
+					t.Errorf("%s answers %.3f of the requests, want %.3f", backend, share, want[backend])
 				}
 			}
 			t.Logf("of %d requests: %v", total, got)
@@ -160,7 +160,7 @@ type envoyRoute struct {
 }
 
 // routes calls a function with each route of Envoy.
-func (w *environment) routes(ctx context.Context, each func(domain string, r envoyRoute)) error {
+func (w *environment) routes(ctx context.Context, fn func(domain string, r envoyRoute)) error {
 	dump, err := w.Admin(ctx, "/config_dump?resource=dynamic_route_configs")
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (w *environment) routes(ctx context.Context, each func(domain string, r env
 		for _, h := range c.RouteConfig.VirtualHosts {
 			for _, d := range h.Domains {
 				for _, r := range h.Routes {
-					each(d, r)
+					fn(d, r)
 				}
 			}
 		}

@@ -85,7 +85,7 @@ func TestBlastRadius(t *testing.T) {
 	for _, a := range addresses {
 		r.serve(t, a+":8000", respond(a))
 	}
-	b := &blast{replicas: r, addresses: addresses, at: map[string]int{}, certificate: string(newAuthority(t, "hostile").pem())}
+	b := &blast{replicas: r, addresses: addresses, indexes: map[string]int{}, certificate: string(newAuthority(t, "hostile").pem())}
 	if *blastFor == 0 {
 		b.honest(t, honestTenants, honestServices)
 	} else {
@@ -102,32 +102,32 @@ func TestBlastRadius(t *testing.T) {
 	b.lists = r.subscribe(t, "127.0.0.1:5006", lists...)
 	if *blastFor == 0 {
 		seed := blastSeeds(t)[0]
-		before := b.honestResources(t)
+		previous := b.honestResources(t)
 		h := b.hostile(t, seed)
 		b.bounded(t, b.measure(t, h))
-		b.same(t, seed, "with the hostile tenant", before)
+		b.same(t, seed, "with the hostile tenant", previous)
 		return
 	}
 	// The first changes of all programs take longer.
 	b.measure(t, nil)
 
 	var quiet, hostile []phase
-	end, kept := time.Now().Add(*blastFor), blastSeeds(t)
+	end, seeds := time.Now().Add(*blastFor), blastSeeds(t)
 	for round := 0; round < 2 || time.Now().Before(end); round++ {
 		seed := rand.Uint64()
 		switch {
 		case *blastSeed != 0:
 			seed = *blastSeed
-		case round < len(kept):
-			seed = kept[round]
+		case round < len(seeds):
+			seed = seeds[round]
 		}
 		quiet = append(quiet, b.measure(t, nil))
-		before := b.honestResources(t)
+		previous := b.honestResources(t)
 		h := b.hostile(t, seed)
 		hostile = append(hostile, b.measure(t, h))
 		t.Logf("updates took %v ms without the hostile tenant, and %v ms with it; heaps %.0f and %.0f bytes",
 			median(quiet[round].took), median(hostile[round].took), quiet[round].heap, hostile[round].heap)
-		b.same(t, seed, "with the hostile tenant", before)
+		b.same(t, seed, "with the hostile tenant", previous)
 		if round == 0 {
 			if err := r.KillEnvoy(); err != nil {
 				t.Fatal(err)
@@ -135,11 +135,11 @@ func TestBlastRadius(t *testing.T) {
 			if err := r.StartEnvoy(within(t)); err != nil {
 				t.Fatal(err)
 			}
-			b.same(t, seed, "after a restart of Envoy", before)
+			b.same(t, seed, "after a restart of Envoy", previous)
 		}
 		t.Logf("seed %d: accepted %v, refused %v", seed, h.written, h.refused)
 		h.remove(t.Context(), t)
-		b.same(t, seed, "without the hostile tenant again", before)
+		b.same(t, seed, "without the hostile tenant again", previous)
 		if t.Failed() {
 			t.Fatalf("failed with seed %d; add it to testdata/blast-seeds once the fault is corrected", seed)
 		}
@@ -186,9 +186,9 @@ type blast struct {
 	// lists are the endpoints of honest tenants, from the replica that Envoy has them from.
 	lists *subscriber
 
-	// at is the index of each tenant's current address, and next the tenant that changes next.
-	at   map[string]int
-	next int
+	// indexes has the index of each tenant's current address, and next the tenant that changes next.
+	indexes map[string]int
+	next    int
 }
 
 // A phase holds the results of some updates: how many milliseconds each took, and the heap of each
@@ -248,7 +248,7 @@ func objectFrom(t *testing.T, manifest string) *unstructured.Unstructured {
 func (b *blast) hostile(t *testing.T, seed uint64) *hostile {
 	t.Helper()
 	h := newHostile(b.kube, seed, b.certificate, b.tenants)
-	h.without = strings.Split(*blastWithout, ",")
+	h.excluded = strings.Split(*blastWithout, ",")
 	for range hostileWrites {
 		h.write(t.Context(), t)
 	}
@@ -299,15 +299,15 @@ func (b *blast) move(t *testing.T) time.Duration {
 	t.Helper()
 	n := b.tenants[b.next%len(b.tenants)]
 	b.next++
-	b.at[n] = 1 - b.at[n]
-	to := b.addresses[b.at[n]]
+	b.indexes[n] = 1 - b.indexes[n]
+	addr := b.addresses[b.indexes[n]]
 	u := objectFrom(t, "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: web, namespace: "+n+"}")
-	if err := b.kube.Patch(t.Context(), u, client.RawPatch("application/merge-patch+json", []byte(`{"endpoints":[{"addresses":["`+to+`"],"conditions":{"ready":true}}]}`))); err != nil {
+	if err := b.kube.Patch(t.Context(), u, client.RawPatch("application/merge-patch+json", []byte(`{"endpoints":[{"addresses":["`+addr+`"],"conditions":{"ready":true}}]}`))); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
 	err := b.lists.until(within(t), func(lists map[string]*endpointv3.ClusterLoadAssignment) bool {
-		return slices.Equal(addressesOf(lists[fmt.Sprintf(honestList, n)]), []string{to})
+		return slices.Equal(addressesOf(lists[fmt.Sprintf(honestList, n)]), []string{addr})
 	})
 	if err != nil {
 		t.Fatalf("The new endpoint of %s is lost: %v", n, err)
@@ -381,20 +381,20 @@ func (b *blast) get(ctx context.Context, url string) (string, error) {
 
 // same waits until Envoy has the same resources of honest tenants as before, apart from the addresses
 // that these have changed.
-func (b *blast) same(t *testing.T, seed uint64, when string, before map[string]string) {
+func (b *blast) same(t *testing.T, seed uint64, stage string, previous map[string]string) {
 	t.Helper()
 	err := b.Until(within(t), func(ctx context.Context) error {
-		now, err := b.resources(ctx)
+		current, err := b.resources(ctx)
 		if err != nil {
 			return err
 		}
-		if diff := cmp.Diff(before, now); diff != "" {
+		if diff := cmp.Diff(previous, current); diff != "" {
 			return errors.Errorf("-want, +got:\n%s", diff)
 		}
 		return nil
 	})
 	if err != nil {
-		t.Errorf("%s (seed %d), Envoy has other resources of honest tenants: %v", when, seed, err)
+		t.Errorf("%s (seed %d), Envoy has other resources of honest tenants: %v", stage, seed, err)
 	}
 }
 
@@ -443,13 +443,13 @@ func (b *blast) resources(ctx context.Context) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		out["endpoints "+n] = strings.ReplaceAll(list, b.addresses[b.at[n]], "current")
+		out["endpoints "+n] = strings.ReplaceAll(list, b.addresses[b.indexes[n]], "current")
 		for _, path := range []string{"", "a"} {
 			got, err := responseOf(ctx, client, n, path)
 			if err != nil {
 				return nil, err
 			}
-			out["route "+n+" /"+path] = strings.ReplaceAll(got, b.addresses[b.at[n]], "current")
+			out["route "+n+" /"+path] = strings.ReplaceAll(got, b.addresses[b.indexes[n]], "current")
 		}
 	}
 	return out, nil
@@ -474,7 +474,7 @@ func responseOf(ctx context.Context, c *http.Client, tenant, path string) (strin
 func median(all []float64) float64 { return slices.Sorted(slices.Values(all))[len(all)/2] }
 
 // judge compares the medians of phases with a hostile tenant to those without.
-func judge(t *testing.T, what string, without, with []phase, values func(p phase) []float64) {
+func judge(t *testing.T, metric string, quiet, hostile []phase, values func(p phase) []float64) {
 	t.Helper()
 	gather := func(ps []phase) float64 {
 		var all []float64
@@ -483,9 +483,9 @@ func judge(t *testing.T, what string, without, with []phase, values func(p phase
 		}
 		return median(all)
 	}
-	less, more := gather(without), gather(with)
-	t.Logf("%s: %.1f without the hostile tenant, %.1f with it: %.2f times (%d phases)", what, less, more, more/less, len(with))
+	less, more := gather(quiet), gather(hostile)
+	t.Logf("%s: %.1f without the hostile tenant, %.1f with it: %.2f times (%d phases)", metric, less, more, more/less, len(hostile))
 	if more > grownBy*less {
-		t.Errorf("%s: %.1f with the hostile tenant, want at most %.1f times the %.1f without", what, more, grownBy, less)
+		t.Errorf("%s: %.1f with the hostile tenant, want at most %.1f times the %.1f without", metric, more, grownBy, less)
 	}
 }

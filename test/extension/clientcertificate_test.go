@@ -87,7 +87,7 @@ func presentsCertificates(t *testing.T, w *environment) {
 	t.Run("Expired", func(t *testing.T) {
 		old := authority.issue(t, "old", -time.Minute)
 		w.replace(t, old.secret("gateway-client"))
-		w.resolves(t, "False/ClientCertificateExpired: Rule ledger: Secret default/gateway-client has a certificate that expired at "+old.until.Format(time.RFC3339)+"; renew it")
+		w.resolves(t, "False/ClientCertificateExpired: Rule ledger: Secret default/gateway-client has a certificate that expired at "+old.expiry.Format(time.RFC3339)+"; renew it")
 		w.until(t, w.responds(path, "503"))
 	})
 	t.Run("RouteBackends", func(t *testing.T) {
@@ -106,9 +106,9 @@ func presentsCertificates(t *testing.T, w *environment) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, what := range []string{"PRIVATE KEY", first.keyLine()} {
-			if bytes.Contains(printed, []byte(what)) {
-				t.Errorf("the log has %q", what)
+		for _, text := range []string{"PRIVATE KEY", first.keyLine()} {
+			if bytes.Contains(printed, []byte(text)) {
+				t.Errorf("the log has %q", text)
 			}
 		}
 		b, err := w.Admin(within(t), "/config_dump?resource=dynamic_active_secrets")
@@ -125,7 +125,7 @@ func presentsCertificates(t *testing.T, w *environment) {
 
 // survivesRestart checks that a restarted extension answers no hook before it has the Secrets.
 func survivesRestart(t *testing.T, w *environment, path query) {
-	was, err := w.revision(t.Context())
+	previous, err := w.revision(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +143,8 @@ func survivesRestart(t *testing.T, w *environment, path query) {
 	w.until(t, func(ctx context.Context) error {
 		served(ctx, 10)
 		// A starting replica triggers a new translation of Envoy Gateway.
-		now, err := w.revision(ctx)
-		if err == nil && now.GetGeneration() == was.GetGeneration() {
+		current, err := w.revision(ctx)
+		if err == nil && current.GetGeneration() == previous.GetGeneration() {
 			err = errors.New("the extension has triggered no new translation")
 		}
 		return err
@@ -218,7 +218,7 @@ func (a *authority) pem() []byte {
 // An issued certificate, and its key.
 type issued struct {
 	chain, key []byte
-	until      time.Time
+	expiry     time.Time
 }
 
 // issue returns a certificate for a client, or for the server of that DNS name.
@@ -243,7 +243,7 @@ func (a *authority) issue(t *testing.T, name string, valid time.Duration) *issue
 	}
 	return &issued{
 		chain: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		key:   pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), until: c.NotAfter,
+		key:   pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), expiry: c.NotAfter,
 	}
 }
 

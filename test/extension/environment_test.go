@@ -264,11 +264,11 @@ func (w *environment) serveUDP(t *testing.T, addr string) {
 	go func() {
 		b := make([]byte, 1500)
 		for {
-			n, from, err := udp.ReadFrom(b)
+			n, sender, err := udp.ReadFrom(b)
 			if err != nil {
 				return
 			}
-			_, _ = udp.WriteTo(append(b[:n:n], addr...), from) // A datagram may be lost.
+			_, _ = udp.WriteTo(append(b[:n:n], addr...), sender) // A datagram may be lost.
 		}
 	}()
 }
@@ -282,10 +282,10 @@ func (w *environment) listen(t *testing.T, addr string) net.Listener {
 	return l
 }
 
-func respond(what string) http.Handler {
+func respond(body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(behindHeader, r.Proto)
-		_, _ = w.Write([]byte(what)) // The client may have gone.
+		_, _ = w.Write([]byte(body)) // The client may have gone.
 	})
 }
 

@@ -56,10 +56,10 @@ func (w *environment) goesOver(t *testing.T, from, to string) {
 		switch {
 		case r.err != nil:
 			t.Fatalf("a request failed between %s and %s: %v", from, to, r.err)
-		case r.by == to:
+		case r.backend == to:
 			return
-		case r.by != from:
-			t.Fatalf("%s answered, neither %s nor %s", r.by, from, to)
+		case r.backend != from:
+			t.Fatalf("%s answered, neither %s nor %s", r.backend, from, to)
 		}
 	}
 }

@@ -89,8 +89,8 @@ func followsSettings(t *testing.T, w *environment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := w.atRest(t)
-	t.Logf("generation %d of the TailscaleRevision after three settings and all that came before", after.GetGeneration())
+	current := w.atRest(t)
+	t.Logf("generation %d of the TailscaleRevision after three settings and all that came before", current.GetGeneration())
 }
 
 // reshapes changes a TailscaleServices, and waits until its cluster has the new interval.
@@ -118,16 +118,16 @@ func agrees(t *testing.T, w *environment) {
 		t.Fatal(err)
 	}
 	// A replica triggers one more translation when it starts.
-	before := w.atRest(t)
+	previous := w.atRest(t)
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
 	u.SetNamespace("default")
 	u.SetName("tcp")
 	w.patch(t, u, `{"spec":{"loadBalancing":{"healthCheck":{"interval":"12s"}}}}`)
 	w.until(t, w.checksEach("tailscale/services/default/tcp/9000/tcp", "12s"))
-	after := w.atRest(t)
+	current := w.atRest(t)
 	// The hooks' replica may have lagged, and triggered another translation.
-	if n := after.GetGeneration() - before.GetGeneration(); n < 1 || n > 2 {
+	if n := current.GetGeneration() - previous.GetGeneration(); n < 1 || n > 2 {
 		t.Errorf("two replicas wrote %d times for one change", n)
 	}
 	if n := len(w.placeholders(t.Context(), t)); n != 1 {
@@ -141,7 +141,7 @@ func (w *environment) atRest(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	var last *unstructured.Unstructured
 	w.until(t, func(ctx context.Context) error {
-		before, err := w.revision(ctx)
+		previous, err := w.revision(ctx)
 		if err != nil {
 			return err
 		}
@@ -149,8 +149,8 @@ func (w *environment) atRest(t *testing.T) *unstructured.Unstructured {
 		if last, err = w.revision(ctx); err != nil {
 			return err
 		}
-		if before.GetGeneration() != last.GetGeneration() {
-			return errors.Errorf("the TailscaleRevision is written at rest: generation %d after %d", last.GetGeneration(), before.GetGeneration())
+		if previous.GetGeneration() != last.GetGeneration() {
+			return errors.Errorf("the TailscaleRevision is written at rest: generation %d after %d", last.GetGeneration(), previous.GetGeneration())
 		}
 		return nil
 	})
@@ -169,16 +169,16 @@ func pause(t *testing.T, d time.Duration) {
 // triggersTranslation checks that changes while no extension runs arrive with the next one, and
 // that an ending extension triggers a translation for its successor.
 func triggersTranslation(t *testing.T, w *environment) {
-	before := w.atRest(t)
+	previous := w.atRest(t)
 	if err := w.extension.Stop(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := w.revision(t.Context())
+	current, err := w.revision(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gone.GetGeneration() != before.GetGeneration()+1 {
-		t.Errorf("an ending extension is to trigger a translation: generation %d after %d", gone.GetGeneration(), before.GetGeneration())
+	if current.GetGeneration() != previous.GetGeneration()+1 {
+		t.Errorf("an ending extension is to trigger a translation: generation %d after %d", current.GetGeneration(), previous.GetGeneration())
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))

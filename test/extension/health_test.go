@@ -186,11 +186,11 @@ func (w *environment) spread(t *testing.T, host string, want ...string) {
 	w.until(t, func(ctx context.Context) error {
 		got := map[string]bool{}
 		for range total {
-			who, err := w.get(ctx, host+".example.com")
+			backend, err := w.get(ctx, host+".example.com")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got[who] = true
+			got[backend] = true
 		}
 		if diff := cmp.Diff(wanted, got); diff != "" {
 			return errors.Errorf("who answers: -want, +got\n%s", diff)

@@ -32,8 +32,8 @@ type hostile struct {
 	certificate string
 	victims     []string
 
-	// without are kinds of which the tenant writes no objects.
-	without []string
+	// excluded are kinds of which the tenant writes no objects.
+	excluded []string
 
 	// longest is the length of texts in routes.
 	longest int
@@ -72,7 +72,7 @@ func (h *hostile) write(ctx context.Context, t *testing.T) {
 	if err := yaml.Unmarshal([]byte(text), u); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
-	if slices.Contains(h.without, u.GetKind()) {
+	if slices.Contains(h.excluded, u.GetKind()) {
 		return
 	}
 	u.SetNamespace(hostileNamespace)
@@ -131,7 +131,7 @@ func (h *hostile) list(most int, item func(i int) string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-func (h *hostile) one(of ...string) string { return of[h.rand.IntN(len(of))] }
+func (h *hostile) one(choices ...string) string { return choices[h.rand.IntN(len(choices))] }
 
 func (h *hostile) head(apiVersion, kind string) string {
 	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s}\n", apiVersion, kind, h.name())
@@ -226,7 +226,7 @@ func (h *hostile) httpRoute() string {
 		})
 }
 
-func (h *hostile) one2(of ...int) int { return of[h.rand.IntN(len(of))] }
+func (h *hostile) one2(choices ...int) int { return choices[h.rand.IntN(len(choices))] }
 
 func (h *hostile) grant() string {
 	return h.head("gateway.networking.k8s.io/v1beta1", "ReferenceGrant") + "spec:\n  from: " + h.list(16, func(int) string {

@@ -36,36 +36,36 @@ func TestIdentity(t *testing.T) {
 	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(returnHeaders))
 	w.apply(t, "identity.yaml")
 
-	sent := http.Header{"X-Other": {"kept"}, identity.DeviceTags: {"tag:ci"}}
+	header := http.Header{"X-Other": {"kept"}, identity.DeviceTags: {"tag:ci"}}
 	passed := http.Header{"X-Rule": {"ci"}}
 	for _, h := range identity.Headers() {
 		if h != identity.DeviceTags {
-			sent[h] = []string{"ann", "bob"}
+			header[h] = []string{"ann", "bob"}
 		}
 	}
-	maps.Copy(passed, sent)
+	maps.Copy(passed, header)
 	dropped := http.Header{"X-Other": {"kept"}}
-	made := maps.Clone(sent)
-	made["tailscale_user_login"], made["Tailscale_Device-Tags"] = []string{"ann"}, []string{"tag:ci"}
-	made["tailscale.user.login"] = []string{"ann"}
+	forged := maps.Clone(header)
+	forged["tailscale_user_login"], forged["Tailscale_Device-Tags"] = []string{"ann"}, []string{"tag:ci"}
+	forged["tailscale.user.login"] = []string{"ann"}
 
 	// No TailscaleGateway requires identities.
 	for _, url := range []string{gateway, fromTailnet, fromSet} {
-		w.until(t, w.passes(url, sent, passed))
+		w.until(t, w.passes(url, header, passed))
 	}
 	public := joins(`[{"name": "corp", "listeners": [{"name": "tailnet", "identity": "Headers"}, {"name": "http"}]}]`)
 	w.create(t, public)
 	for _, url := range []string{gateway, fromSet} {
-		w.until(t, w.passes(url, sent, dropped))
-		w.until(t, w.passes(url, made, dropped))
+		w.until(t, w.passes(url, header, dropped))
+		w.until(t, w.passes(url, forged, dropped))
 	}
-	w.until(t, w.passes(fromTailnet, sent, passed))
+	w.until(t, w.passes(fromTailnet, header, passed))
 
 	// Without the setting the listener passes all headers, and another listener trusts them.
 	w.patch(t, public, `{"spec":{"tailnets":[{"name":"corp","listeners":[{"name":"http","identity":"Headers"}]}]}}`)
-	w.until(t, w.passes(gateway, sent, passed))
+	w.until(t, w.passes(gateway, header, passed))
 	for _, url := range []string{fromTailnet, fromSet} {
-		w.until(t, w.passes(url, made, dropped))
+		w.until(t, w.passes(url, forged, dropped))
 	}
 
 	// A TailscaleGateway of another namespace changes no listener, and does not end the trust of
@@ -78,37 +78,37 @@ func TestIdentity(t *testing.T) {
 	w.create(t, theirs)
 	w.rejected(t, "tailnet")
 	for url, want := range map[string]http.Header{gateway: passed, fromTailnet: dropped, fromSet: dropped} {
-		w.until(t, w.passes(url, sent, want))
+		w.until(t, w.passes(url, header, want))
 	}
 	w.remove(t, public)
 	for _, url := range []string{gateway, fromTailnet, fromSet} {
-		w.until(t, w.passes(url, sent, passed))
+		w.until(t, w.passes(url, header, passed))
 	}
 	w.create(t, identityGrant())
 	w.rejected(t)
 	for url, want := range map[string]http.Header{gateway: dropped, fromTailnet: passed, fromSet: dropped} {
-		w.until(t, w.passes(url, sent, want))
+		w.until(t, w.passes(url, header, want))
 	}
 	w.remove(t, identityGrant())
 	w.rejected(t, "tailnet")
-	w.until(t, w.passes(gateway, sent, passed))
+	w.until(t, w.passes(gateway, header, passed))
 	w.remove(t, theirs)
 	for _, url := range []string{gateway, fromTailnet, fromSet} {
-		w.until(t, w.passes(url, sent, passed))
+		w.until(t, w.passes(url, header, passed))
 	}
 }
 
 // joins returns a TailscaleGateway of the Gateway.
 func joins(tailnets string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	var of []any
-	if err := json.Unmarshal([]byte(tailnets), &of); err != nil {
+	var entries []any
+	if err := json.Unmarshal([]byte(tailnets), &entries); err != nil {
 		panic(err)
 	}
 	u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind("TailscaleGateway"))
 	u.SetNamespace("default")
 	u.SetName("public")
-	u.Object["spec"] = map[string]any{"gatewayRef": map[string]any{"name": "gw"}, "tailnets": of}
+	u.Object["spec"] = map[string]any{"gatewayRef": map[string]any{"name": "gw"}, "tailnets": entries}
 	return u
 }
 
@@ -154,18 +154,18 @@ func returnHeaders(w http.ResponseWriter, r *http.Request) {
 
 // passes returns a check that the backend gets these headers for a request: those that start with
 // X-Other and X-Rule, and the identity headers.
-func (w *environment) passes(url string, sent, want http.Header) func(context.Context) error {
-	return w.passesAt(url, "", sent, want)
+func (w *environment) passes(url string, header, want http.Header) func(context.Context) error {
+	return w.passesAt(url, "", header, want)
 }
 
 // passesAt is like passes, for a host.
-func (w *environment) passesAt(url, host string, sent, want http.Header) func(context.Context) error {
+func (w *environment) passesAt(url, host string, header, want http.Header) func(context.Context) error {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
-		req.Header, req.Host = sent.Clone(), host
+		req.Header, req.Host = header.Clone(), host
 		c := &http.Client{Transport: &http.Transport{DialContext: w.Dial, DisableKeepAlives: true}}
 		rsp, err := c.Do(req)
 		if err != nil {

@@ -31,7 +31,7 @@ const (
 type request struct {
 	began, ended time.Time
 	// host and path of the request, and the address that answered.
-	host, path, by string
+	host, path, backend string
 	// Protocols between client and Envoy, and between Envoy and the backend.
 	spoken, behind string
 	err            error
@@ -176,8 +176,8 @@ func (w *environment) attaches(t *testing.T) {
 	}
 	all := l.end()
 	for _, r := range all {
-		if r.err != nil || r.by != localBackend {
-			t.Errorf("%q answered a request: %v", r.by, r.err)
+		if r.err != nil || r.backend != localBackend {
+			t.Errorf("%q answered a request: %v", r.backend, r.err)
 		}
 	}
 	t.Logf("%d requests meanwhile", len(all))
@@ -185,15 +185,15 @@ func (w *environment) attaches(t *testing.T) {
 
 // judge checks a load. Requests that began before the failure was known may be lost, unless they
 // may be retried.
-func (w *environment) judge(t *testing.T, l *load, gone, known time.Time) {
+func (w *environment) judge(t *testing.T, l *load, failedAt, detectedAt time.Time) {
 	t.Helper()
 	l.more(t, w)
-	lost, longest, before, after := 0, time.Duration(0), map[string]int{}, map[string]int{}
+	lost, longest, oldCounts, newCounts := 0, time.Duration(0), map[string]int{}, map[string]int{}
 	for _, r := range l.end() {
-		if r.ended.Before(gone) {
-			before[r.by]++
-		} else if r.began.After(known) {
-			after[r.by]++
+		if r.ended.Before(failedAt) {
+			oldCounts[r.backend]++
+		} else if r.began.After(detectedAt) {
+			newCounts[r.backend]++
 		}
 		longest = max(longest, r.ended.Sub(r.began))
 		if r.err == nil {
@@ -202,14 +202,14 @@ func (w *environment) judge(t *testing.T, l *load, gone, known time.Time) {
 		lost++
 		switch {
 		case r.host == "safe.example.com":
-			t.Errorf("a request that may be retried is lost, %s after the backend: %v", r.began.Sub(gone), r.err)
-		case r.began.After(known):
-			t.Errorf("a request that began %s after the backend was gone is lost: %v", r.began.Sub(gone), r.err)
+			t.Errorf("a request that may be retried is lost, %s after the backend: %v", r.began.Sub(failedAt), r.err)
+		case r.began.After(detectedAt):
+			t.Errorf("a request that began %s after the backend was gone is lost: %v", r.began.Sub(failedAt), r.err)
 		}
 	}
 	// Otherwise the test proves nothing.
-	if before[localBackend] == 0 || after[remoteBackend] == 0 {
-		t.Errorf("want responses of %s before and of %s after, got %v and %v", localBackend, remoteBackend, before, after)
+	if oldCounts[localBackend] == 0 || newCounts[remoteBackend] == 0 {
+		t.Errorf("want responses of %s before and of %s after, got %v and %v", localBackend, remoteBackend, oldCounts, newCounts)
 	}
 	t.Logf("%d of %d requests lost, all of them in flight; the longest took %s", lost, len(l.all), longest.Round(time.Millisecond))
 }

@@ -39,9 +39,9 @@ func TestMergedGateways(t *testing.T) { //nolint:tparallel // Its steps share on
 		w.until(t, w.responds(query{host: "ledger.third.example.com"}, "503"))
 	})
 	t.Run("Identity", func(t *testing.T) {
-		sent := http.Header{identity.Login: {"ann"}, "tailscale.user.login": {"ann"}, "X-Other": {"kept"}}
-		kept, dropped := http.Header{identity.Login: {"ann"}, "Tailscale.user.login": {"ann"}, "X-Other": {"kept"}}, http.Header{"X-Other": {"kept"}}
-		kept["X-Rule"] = []string{"ann"}
+		header := http.Header{identity.Login: {"ann"}, "tailscale.user.login": {"ann"}, "X-Other": {"kept"}}
+		passed, dropped := http.Header{identity.Login: {"ann"}, "Tailscale.user.login": {"ann"}, "X-Other": {"kept"}}, http.Header{"X-Other": {"kept"}}
+		passed["X-Rule"] = []string{"ann"}
 		first, second := joins(`[{"name": "corp", "listeners": [{"name": "http", "identity": "Headers"}]}]`), joins(`[{"name": "corp", "listeners": [{"name": "tailnet", "identity": "Headers"}]}]`)
 		for name, u := range map[string]*unstructured.Unstructured{"first": first, "second": second} {
 			u.SetName(name)
@@ -50,14 +50,14 @@ func TestMergedGateways(t *testing.T) { //nolint:tparallel // Its steps share on
 			}
 		}
 		for _, host := range []string{"first", "second", "third"} {
-			w.until(t, w.passesAt(gateway, "echo."+host+".example.com", sent, kept))
+			w.until(t, w.passesAt(gateway, "echo."+host+".example.com", header, passed))
 		}
 		w.create(t, second)
-		w.until(t, w.passesAt(gateway, "echo.second.example.com", sent, dropped))
+		w.until(t, w.passesAt(gateway, "echo.second.example.com", header, dropped))
 		w.create(t, first)
 		for range 3 {
-			for host, want := range map[string]http.Header{"first": kept, "second": dropped, "third": kept} {
-				w.until(t, w.passesAt(gateway, "echo."+host+".example.com", sent, want))
+			for host, want := range map[string]http.Header{"first": passed, "second": dropped, "third": passed} {
+				w.until(t, w.passesAt(gateway, "echo."+host+".example.com", header, want))
 			}
 		}
 	})

@@ -142,7 +142,7 @@ func (w *environment) rejectsOthers(t *testing.T) {
 // renews deletes the Secrets: the extension issues new certificates once the provider has created
 // them again, and Envoy Gateway takes them at its next call and passes them to Envoy.
 func (w *environment) renews(t *testing.T) {
-	before := w.made(t, "-client")
+	previous := w.made(t, "-client")
 	for _, suffix := range []string{"-certificates", "-client"} {
 		if err := w.kube.Delete(t.Context(), w.made(t, suffix)); err != nil {
 			t.Fatal(err)
@@ -154,8 +154,8 @@ func (w *environment) renews(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.startExtension(t)
-	after := w.made(t, "-client")
-	if bytes.Equal(before.Data["ca.crt"], after.Data["ca.crt"]) {
+	current := w.made(t, "-client")
+	if bytes.Equal(previous.Data["ca.crt"], current.Data["ca.crt"]) {
 		t.Fatal("the authority has not changed")
 	}
 	w.until(t, func(ctx context.Context) error {

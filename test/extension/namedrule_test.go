@@ -35,22 +35,22 @@ func namesRules(t *testing.T, w *environment) {
 		w.until(t, w.explainsPolicy("web.example.com", "default/orders others: as rule careful of HTTPRoute default/careful"))
 	})
 	t.Run("ByDevice", func(t *testing.T) {
-		w.until(t, w.responds(query{by: operator, path: "orders/1"}, "200 /orders/1 yes"))
-		w.until(t, w.responds(query{by: stranger, path: "orders/1"}, "401"))
+		w.until(t, w.responds(query{client: operator, path: "orders/1"}, "200 /orders/1 yes"))
+		w.until(t, w.responds(query{client: stranger, path: "orders/1"}, "401"))
 	})
 	t.Run("Limited", func(t *testing.T) {
 		w.until(t, w.responds(query{path: "orders/1", header: key}, "429"))
 		// Requests without a key do not count for the limit, nor those of other clients.
-		for what, check := range map[string]func(context.Context) error{
+		for description, check := range map[string]func(context.Context) error{
 			"without a key":    w.responds(orders, "401"),
 			"of the route":     w.responds(query{path: "other"}, "200 /other "),
-			"of another rule":  w.responds(query{by: operator, path: "orders/1"}, "200 /orders/1 yes"),
+			"of another rule":  w.responds(query{client: operator, path: "orders/1"}, "200 /orders/1 yes"),
 			"of the rule":      w.responds(query{host: "careful.invalid", path: "orders/1", header: key}, "200 /orders/1 no"),
 			"of other routes":  w.responds(query{host: "plain.example.com", path: "orders/1"}, "200 /orders/1 "),
-			"of its listeners": w.responds(query{by: stranger, path: "orders/1", header: key}, "200 /orders/1 no"),
+			"of its listeners": w.responds(query{client: stranger, path: "orders/1", header: key}, "200 /orders/1 no"),
 		} {
 			if err := check(within(t)); err != nil {
-				t.Errorf("requests %s are limited or changed: %v", what, err)
+				t.Errorf("requests %s are limited or changed: %v", description, err)
 			}
 		}
 	})
@@ -78,8 +78,8 @@ func namesRules(t *testing.T, w *environment) {
 func closesNamed(t *testing.T, w *environment) {
 	w.create(t, policyOf(t, `{targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: careful}], rules: [{name: a, actions: [{type: Deny}]}]}`, "closed"))
 	key := http.Header{"X-Api-Key": {"change-me"}}
-	w.until(t, w.responds(query{by: stranger, host: "careful.invalid", path: "orders/1", header: key}, "403"))
-	if err := w.responds(query{by: stranger, path: "orders/1", header: key}, "200 /orders/1 no")(within(t)); err != nil {
+	w.until(t, w.responds(query{client: stranger, host: "careful.invalid", path: "orders/1", header: key}, "403"))
+	if err := w.responds(query{client: stranger, path: "orders/1", header: key}, "200 /orders/1 no")(within(t)); err != nil {
 		t.Errorf("what a route sends there is denied: %v", err)
 	}
 	w.remove(t, policyNamed("closed"))

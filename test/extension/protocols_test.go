@@ -55,7 +55,7 @@ func speaks(t *testing.T, w *environment) {
 
 // answersHTTP2 waits for a response to an HTTP/2 client, from a backend to which Envoy uses this
 // protocol.
-func (w *environment) answersHTTP2(t *testing.T, host, by, behind string) {
+func (w *environment) answersHTTP2(t *testing.T, host, backend, behind string) {
 	t.Helper()
 	p := &http.Protocols{}
 	p.SetUnencryptedHTTP2(true)
@@ -63,8 +63,8 @@ func (w *environment) answersHTTP2(t *testing.T, host, by, behind string) {
 	defer tr.CloseIdleConnections()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		r := send(ctx, &http.Client{Transport: tr}, host)
-		if r.err == nil && (r.by != by || r.spoken != "HTTP/2.0" || r.behind != behind) {
-			r.err = errors.Errorf("%q answers with %s after %s, want %q with HTTP/2.0 after %s", r.by, r.spoken, r.behind, by, behind)
+		if r.err == nil && (r.backend != backend || r.spoken != "HTTP/2.0" || r.behind != behind) {
+			r.err = errors.Errorf("%q answers with %s after %s, want %q with HTTP/2.0 after %s", r.backend, r.spoken, r.behind, backend, behind)
 		}
 		return r.err
 	})
@@ -74,7 +74,7 @@ func (w *environment) answersHTTP2(t *testing.T, host, by, behind string) {
 }
 
 // answersWebSocket waits for several responses after an upgrade.
-func (w *environment) answersWebSocket(t *testing.T, host, by string) {
+func (w *environment) answersWebSocket(t *testing.T, host, backend string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		raw, err := w.Dial(ctx, "tcp", "127.0.0.1:8888")
@@ -98,8 +98,8 @@ func (w *environment) answersWebSocket(t *testing.T, host, by string) {
 			if err := websocket.Message.Receive(c, &got); err != nil {
 				return err
 			}
-			if got != message+by {
-				return errors.Errorf("the response is %q, want %q", got, message+by)
+			if got != message+backend {
+				return errors.Errorf("the response is %q, want %q", got, message+backend)
 			}
 		}
 		return nil
@@ -122,7 +122,7 @@ func (w *environment) serveWebSocket(t *testing.T, addr string) {
 }
 
 // answersGRPC checks a call, one that fails, and a stream, each with its trailers.
-func (w *environment) answersGRPC(t *testing.T, host, by string) {
+func (w *environment) answersGRPC(t *testing.T, host, backend string) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///127.0.0.1:8888", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return w.Dial(ctx, "tcp", addr) }))
@@ -132,8 +132,8 @@ func (w *environment) answersGRPC(t *testing.T, host, by string) {
 	t.Cleanup(func() { check(t, conn.Close()) })
 	c := grpc_health_v1.NewHealthClient(conn)
 	named := func(trailer metadata.MD) error {
-		if got := trailer.Get(answeredBy); len(got) != 1 || got[0] != by {
-			return errors.Errorf("the trailer has %q, want %q", got, by)
+		if got := trailer.Get(answeredBy); len(got) != 1 || got[0] != backend {
+			return errors.Errorf("the trailer has %q, want %q", got, backend)
 		}
 		return nil
 	}
@@ -171,7 +171,7 @@ func (w *environment) answersGRPC(t *testing.T, host, by string) {
 }
 
 // answersTCP waits for a response with the address.
-func (w *environment) answersTCP(t *testing.T, addr, by string) {
+func (w *environment) answersTCP(t *testing.T, addr, backend string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		c, err := w.Dial(ctx, "tcp", addr)
@@ -180,7 +180,7 @@ func (w *environment) answersTCP(t *testing.T, addr, by string) {
 		}
 		defer c.Close() // The connection is only read.
 		b, err := io.ReadAll(c)
-		if err == nil && string(b) != by {
+		if err == nil && string(b) != backend {
 			err = errors.Errorf("the response is %q", b)
 		}
 		return err
@@ -191,7 +191,7 @@ func (w *environment) answersTCP(t *testing.T, addr, by string) {
 }
 
 // answersUDP waits for a response with the message and the address.
-func (w *environment) answersUDP(t *testing.T, addr, by string) {
+func (w *environment) answersUDP(t *testing.T, addr, backend string) {
 	t.Helper()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		c, err := w.Dial(ctx, "udp", addr)
@@ -207,7 +207,7 @@ func (w *environment) answersUDP(t *testing.T, addr, by string) {
 		}
 		b := make([]byte, 1500)
 		n, err := c.Read(b)
-		if err == nil && string(b[:n]) != "udp "+by {
+		if err == nil && string(b[:n]) != "udp "+backend {
 			err = errors.Errorf("the response is %q", b[:n])
 		}
 		return err
@@ -219,9 +219,9 @@ func (w *environment) answersUDP(t *testing.T, addr, by string) {
 
 // answersTLS waits for a response over TLS that Envoy passes through to the backend, with the
 // backend's certificate.
-func (w *environment) answersTLS(t *testing.T, name, by string) {
+func (w *environment) answersTLS(t *testing.T, name, backend string) {
 	t.Helper()
-	trusts, ok := w.tls[by].Client().Transport.(*http.Transport)
+	trusts, ok := w.tls[backend].Client().Transport.(*http.Transport)
 	if !ok {
 		t.Fatal("the backend's client has another type")
 	}
@@ -229,8 +229,8 @@ func (w *environment) answersTLS(t *testing.T, name, by string) {
 	defer tr.CloseIdleConnections()
 	err := w.Until(within(t), func(ctx context.Context) error {
 		got, err := fetch(ctx, &http.Client{Transport: tr}, "https://127.0.0.1:8902/", "")
-		if err == nil && got.by != by {
-			err = errors.Errorf("%q answers, not %q", got.by, by)
+		if err == nil && got.backend != backend {
+			err = errors.Errorf("%q answers, not %q", got.backend, backend)
 		}
 		return err
 	})

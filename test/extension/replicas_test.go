@@ -178,7 +178,7 @@ func (r *replicas) insertsInto(t *testing.T, route string) {
 	}
 	l.more(t, r.environment)
 	all := l.end()
-	failed, by := 0, map[string]int{}
+	failed, counts := 0, map[string]int{}
 	for _, q := range all {
 		switch {
 		case q.err != nil && q.path == "new":
@@ -186,15 +186,15 @@ func (r *replicas) insertsInto(t *testing.T, route string) {
 			failed++
 		case q.err != nil:
 			t.Errorf("a request to %s/%s is lost: %v", q.host, q.path, q.err)
-		case q.by != targets[q.path]:
-			t.Errorf("a request to %s/%s got a response from %s", q.host, q.path, q.by)
+		case q.backend != targets[q.path]:
+			t.Errorf("a request to %s/%s got a response from %s", q.host, q.path, q.backend)
 		default:
-			by[q.path]++
+			counts[q.path]++
 		}
 	}
 	// Otherwise the test proves nothing.
-	if by["one"] == 0 || by["two"] == 0 || by["new"] == 0 {
-		t.Errorf("want responses of all targets, got %v", by)
+	if counts["one"] == 0 || counts["two"] == 0 || counts["new"] == 0 {
+		t.Errorf("want responses of all targets, got %v", counts)
 	}
 	t.Logf("of %d requests, %d to the new rule got no response", len(all), failed)
 }
@@ -220,10 +220,10 @@ func rulesPatch(route string, names ...string) string {
 
 // renames renames the first route's host during an outage of the replica that answers hooks.
 // Traffic must continue, and the new name must answer in the end.
-func (r *replicas) renames(t *testing.T, host string, meanwhile func()) {
+func (r *replicas) renames(t *testing.T, host string, outage func()) {
 	t.Helper()
 	l := r.load(t, "own.example.com/one")
-	meanwhile()
+	outage()
 	began := time.Now()
 	r.answers(t, host+"/one", targets["one"])
 	t.Logf("the new name answers %s after the replica recovers", time.Since(began).Round(time.Millisecond))
@@ -300,14 +300,14 @@ func (r *replicas) endpointsKilled(t *testing.T) {
 }
 
 // moves moves a target. Envoy gets the change from the remaining replica, and traffic continues.
-func (r *replicas) moves(t *testing.T, host, by string) {
+func (r *replicas) moves(t *testing.T, host, backend string) {
 	t.Helper()
 	l := r.load(t, "own.example.com/one")
 	u := objectOf(v1alpha1.TailscaleServicesKind, "two")
 	u.SetAPIVersion(v1alpha1.SchemeGroupVersion.String())
 	began := time.Now()
 	r.patch(t, u, `{"spec":{"backends":[{"kind":"External","name":"two","host":"`+host+`","port":8000}]}}`)
-	r.answers(t, "own.example.com/two", by)
+	r.answers(t, "own.example.com/two", backend)
 	t.Logf("new endpoints answer after %s, from the remaining replica", time.Since(began).Round(time.Millisecond))
 	r.undisturbed(t, l)
 }
@@ -318,8 +318,8 @@ func (r *replicas) undisturbed(t *testing.T, l *load) {
 	l.more(t, r.environment)
 	all := l.end()
 	for _, q := range all {
-		if q.err != nil || q.by != targets["one"] {
-			t.Errorf("%q answered a request: %v", q.by, q.err)
+		if q.err != nil || q.backend != targets["one"] {
+			t.Errorf("%q answered a request: %v", q.backend, q.err)
 		}
 	}
 	t.Logf("%d requests meanwhile", len(all))

@@ -127,11 +127,11 @@ func limitsRates(t *testing.T, w *environment) {
 // the request.
 func matchesDevices(t *testing.T, w *environment) {
 	lies := http.Header{"X-Forwarded-For": {operator}, "X-Envoy-External-Address": {operator}, "Forwarded": {"for=" + operator}, "X-Operator": {"yes"}}
-	w.until(t, w.responds(query{by: operator, path: "admin"}, "200 /admin yes"))
-	w.until(t, w.responds(query{by: stranger, path: "admin"}, "403"))
-	w.until(t, w.responds(query{by: stranger, path: "admin", header: lies}, "403"))
+	w.until(t, w.responds(query{client: operator, path: "admin"}, "200 /admin yes"))
+	w.until(t, w.responds(query{client: stranger, path: "admin"}, "403"))
+	w.until(t, w.responds(query{client: stranger, path: "admin", header: lies}, "403"))
 	w.until(t, w.responds(query{path: "admin", header: lies}, "403"))
-	w.until(t, w.responds(query{by: stranger, path: "other"}, "200 /other "))
+	w.until(t, w.responds(query{client: stranger, path: "other"}, "200 /other "))
 }
 
 // findsDevices checks the match of devices by a Discovery's result, which the test writes in place
@@ -139,7 +139,7 @@ func matchesDevices(t *testing.T, w *environment) {
 func findsDevices(t *testing.T, w *environment) {
 	u := exampleOf(t, "route-policy-devices.yaml")
 	w.create(t, u)
-	staff := func(by string) query { return query{by: by, path: "staff"} }
+	staff := func(addr string) query { return query{client: addr, path: "staff"} }
 	w.until(t, w.responds(staff(operator), "403"))
 	w.until(t, func(ctx context.Context) error {
 		p, err := w.policy(ctx, "staff")
@@ -317,8 +317,8 @@ func (w *environment) collide(kind gatewayv1alpha1.RoutePolicyConflictType) func
 
 // A query is a request. The zero value is a request for / of the example's host.
 type query struct {
-	// by is the client's address in the PROXY protocol. Empty selects the other listener.
-	by         string
+	// client is the client's address in the PROXY protocol. Empty selects the other listener.
+	client     string
 	host, path string
 	header     http.Header
 }
@@ -328,11 +328,11 @@ type query struct {
 func (w *environment) responds(a query, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		url, dial := gateway, w.Dial
-		if a.by != "" {
+		if a.client != "" {
 			url, dial = fromTailnet, func(ctx context.Context, network, addr string) (net.Conn, error) {
 				c, err := w.Dial(ctx, network, addr)
 				if err == nil {
-					_, err = fmt.Fprintf(c, "PROXY TCP4 %s 127.0.0.1 40000 8889\r\n", a.by)
+					_, err = fmt.Fprintf(c, "PROXY TCP4 %s 127.0.0.1 40000 8889\r\n", a.client)
 				}
 				return c, err
 			}
@@ -402,11 +402,11 @@ func policyOf(t *testing.T, spec, name string) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, in := policyNamed(name), map[string]any{}
-	if err := json.Unmarshal(j, &in); err != nil {
+	u, content := policyNamed(name), map[string]any{}
+	if err := json.Unmarshal(j, &content); err != nil {
 		t.Fatal(err)
 	}
-	u.Object["spec"] = in
+	u.Object["spec"] = content
 	return u
 }
 
@@ -436,11 +436,11 @@ func (w *environment) accepted(t *testing.T, name string, want map[string]string
 		}
 		got := map[string]string{}
 		for _, a := range p.Status.Ancestors {
-			of := strings.Join([]string{string(*a.AncestorRef.Kind), string(*a.AncestorRef.Namespace), string(a.AncestorRef.Name)}, "/")
+			ancestor := strings.Join([]string{string(*a.AncestorRef.Kind), string(*a.AncestorRef.Namespace), string(a.AncestorRef.Name)}, "/")
 			for _, c := range a.Conditions {
-				got[of] = string(c.Status) + "/" + c.Reason
+				got[ancestor] = string(c.Status) + "/" + c.Reason
 				if c.ObservedGeneration != p.Generation {
-					got[of] += " of another generation"
+					got[ancestor] += " of another generation"
 				}
 			}
 		}

@@ -51,7 +51,7 @@ func (w *environment) get(ctx context.Context, target string) (string, error) {
 	c := w.Client()
 	defer c.CloseIdleConnections()
 	got := send(ctx, c, target)
-	return got.by, got.err
+	return got.backend, got.err
 }
 
 // fetch sends a request and returns its result. A response other than 200 is an error.
@@ -70,7 +70,7 @@ func fetch(ctx context.Context, c *http.Client, url, host string) (request, erro
 	if err == nil && rsp.StatusCode != http.StatusOK {
 		err = errors.Errorf("%s: %s", rsp.Status, b)
 	}
-	return request{by: string(b), spoken: rsp.Proto, behind: rsp.Header.Get(behindHeader)}, err
+	return request{backend: string(b), spoken: rsp.Proto, behind: rsp.Header.Get(behindHeader)}, err
 }
 
 // answers waits until a backend answers for HOST or HOST/PATH.
@@ -97,11 +97,11 @@ func splits(t *testing.T, w *environment) {
 	got := map[string]int{}
 	ctx := within(t)
 	for range total {
-		who, err := w.get(ctx, "split.example.com")
+		backend, err := w.get(ctx, "split.example.com")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[who]++
+		got[backend]++
 	}
 	// Four standard deviations of a thousand fair choices.
 	if n := got["192.0.2.10:8000"]; n < 195 || n > 305 || n+got["192.0.2.20:10007"] != total {

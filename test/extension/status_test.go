@@ -48,8 +48,8 @@ func (w *environment) statusOf(ctx context.Context, kind, name string) (string, 
 	if err != nil {
 		return "", err
 	}
-	for _, in := range conditions {
-		c, _ := in.(map[string]any)
+	for _, item := range conditions {
+		c, _ := item.(map[string]any)
 		typ, _, _ := unstructured.NestedString(c, "type")
 		status, _, _ := unstructured.NestedString(c, "status")
 		reason, _, _ := unstructured.NestedString(c, "reason")
@@ -84,8 +84,8 @@ func statuses(t *testing.T, w *environment) {
 	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TCPRoute", "UDPRoute", "TLSRoute"} {
 		w.stands(t, kind, "services", good)
 	}
-	before := w.attached(t.Context(), t)
-	if diff := cmp.Diff(map[string]int64{"http": 4, "tcp": 1, "tcp-endpoints": 0, "udp": 1, "udp-endpoints": 0, "tls": 1}, before); diff != "" {
+	previous := w.attached(t.Context(), t)
+	if diff := cmp.Diff(map[string]int64{"http": 4, "tcp": 1, "tcp-endpoints": 0, "udp": 1, "udp-endpoints": 0, "tls": 1}, previous); diff != "" {
 		t.Errorf("attached routes: -want, +got:\n%s", diff)
 	}
 	w.apply(t, "status.yaml")
@@ -131,7 +131,7 @@ func statuses(t *testing.T, w *environment) {
 	w.remove(t, objectOf("TCPRoute", "refused"))
 	w.remove(t, objectOf("TLSRoute", "missing"))
 	err = w.Until(within(t), func(ctx context.Context) error {
-		if diff := cmp.Diff(before, w.attached(ctx, t)); diff != "" {
+		if diff := cmp.Diff(previous, w.attached(ctx, t)); diff != "" {
 			return errors.Errorf("attached routes: -want, +got:\n%s", diff)
 		}
 		return nil
@@ -169,8 +169,8 @@ func (w *environment) attached(ctx context.Context, t *testing.T) map[string]int
 		t.Fatal(err)
 	}
 	out := map[string]int64{}
-	for _, in := range listeners {
-		l, _ := in.(map[string]any)
+	for _, item := range listeners {
+		l, _ := item.(map[string]any)
 		name, _, _ := unstructured.NestedString(l, "name")
 		out[name], _, _ = unstructured.NestedInt64(l, "attachedRoutes")
 	}

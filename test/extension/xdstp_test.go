@@ -138,16 +138,16 @@ func (w *environment) metrics(ctx context.Context, addr string, names ...string)
 // that an Envoy mounts.
 func certificates(t *testing.T) (server, envoy string) {
 	t.Helper()
-	now := time.Now()
-	a, err := credentials.NewAuthority("authority", now)
+	at := time.Now()
+	a, err := credentials.NewAuthority("authority", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown, err := a.Server([]string{standalone.EndpointServer}, now)
+	shown, err := a.Server([]string{standalone.EndpointServer}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	presented, err := a.Client(standalone.EndpointClient, now)
+	presented, err := a.Client(standalone.EndpointClient, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,25 +170,25 @@ func certificates(t *testing.T) (server, envoy string) {
 // authority's certificate. Files are renamed into Envoy's folder, as in a volume.
 func renew(t *testing.T, envoy string) string {
 	t.Helper()
-	now := time.Now()
-	a, err := credentials.NewAuthority("renewed", now)
+	at := time.Now()
+	a, err := credentials.NewAuthority("renewed", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	presented, err := a.Client(standalone.EndpointClient, now)
+	presented, err := a.Client(standalone.EndpointClient, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside := t.TempDir()
+	dir := t.TempDir()
 	for name, b := range map[string][]byte{"tls.crt": presented.Cert, "tls.key": presented.Key} {
-		if err := os.WriteFile(filepath.Join(beside, name), b, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(filepath.Join(beside, name), filepath.Join(envoy, name)); err != nil {
+		if err := os.Rename(filepath.Join(dir, name), filepath.Join(envoy, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ca := filepath.Join(beside, "ca.crt")
+	ca := filepath.Join(dir, "ca.crt")
 	if err := os.WriteFile(ca, a.Cert, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -214,11 +214,11 @@ spec:
 		fmt.Fprintf(out, "  - matches: [{path: {value: /%d}}]\n    backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web-%d, port: %d}]\n", i, i/ports, 1000+i)
 	}
 	for i := range manyTargets / ports {
-		var of []string
+		var portSpecs []string
 		for p := range ports {
-			of = append(of, fmt.Sprintf("tcp:%d", 1000+i*ports+p))
+			portSpecs = append(portSpecs, fmt.Sprintf("tcp:%d", 1000+i*ports+p))
 		}
-		out.WriteString(service("web-"+strconv.Itoa(i), "192.0.2.10", of...))
+		out.WriteString(service("web-"+strconv.Itoa(i), "192.0.2.10", portSpecs...))
 	}
 	// Every machine resolves this name without a server.
 	out.WriteString(route("named", "named.example.com") + "  - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: named, port: 80}]\n")

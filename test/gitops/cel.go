@@ -47,11 +47,11 @@ func (e *Expressions) Evaluate(o *unstructured.Unstructured) (string, error) {
 		if x.expression == "" {
 			continue
 		}
-		is, err := evaluate(x.expression, o.Object)
+		match, err := evaluate(x.expression, o.Object)
 		if err != nil {
 			return "", errors.Wrapf(err, "cannot evaluate whether %s %q is %s", o.GetKind(), o.GetName(), x.result)
 		}
-		if is {
+		if match {
 			return x.result, nil
 		}
 	}
@@ -65,11 +65,11 @@ var programs sync.Map
 func evaluate(expression string, object map[string]any) (bool, error) {
 	p, ok := programs.Load(expression)
 	if !ok {
-		made, err := program(expression)
+		compiled, err := program(expression)
 		if err != nil {
 			return false, err
 		}
-		p, _ = programs.LoadOrStore(expression, made)
+		p, _ = programs.LoadOrStore(expression, compiled)
 	}
 	v, _, err := p.(cel.Program).Eval(object) //nolint:errcheck,forcetypeassert // The map has nothing else.
 	if err != nil {

@@ -80,7 +80,7 @@ func healthOf(t *testing.T, o *unstructured.Unstructured) Health {
 		t.Fatal(err)
 	}
 	result, err := e.Evaluate(o)
-	if _, has := o.Object["status"]; !has && err != nil {
+	if _, exists := o.Object["status"]; !exists && err != nil {
 		// Flux waits.
 		result, err = InProgress, nil
 	}
@@ -111,11 +111,11 @@ func source(o *unstructured.Unstructured, message string) string {
 // of another composite.
 func composite(t *testing.T, path string) *unstructured.Unstructured {
 	t.Helper()
-	in, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(path)), "in", filepath.Base(path)))
+	input, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(path)), "in", filepath.Base(path)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, _, _ := strings.Cut(string(in), "\n---")
+	first, _, _ := strings.Cut(string(input), "\n---")
 	o := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(first), o); err != nil {
 		t.Fatal(err)

@@ -105,9 +105,9 @@ func checkPackages(t *testing.T, e Expressions) {
 // list that a test found to need ServerSideDiff.
 func TestPageNames(t *testing.T) {
 	text := strings.Join(strings.Fields(page(t)), " ")
-	kinds, of := all()
+	kinds, byKind := all()
 	for _, k := range kinds {
-		if (of[k] == Composites || k.Kind == "TailscaleRoutePolicy") && !strings.Contains(text, k.Kind) {
+		if (byKind[k] == Composites || k.Kind == "TailscaleRoutePolicy") && !strings.Contains(text, k.Kind) {
 			t.Errorf("the page does not name the kind %s", k.Kind)
 		}
 	}

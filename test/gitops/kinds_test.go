@@ -42,22 +42,22 @@ const (
 )
 
 // all returns the kinds of all checks, sorted, with their checks.
-func all() (kinds []schema.GroupVersionKind, of map[schema.GroupVersionKind]Check) {
-	of = map[schema.GroupVersionKind]Check{}
+func all() (kinds []schema.GroupVersionKind, byKind map[schema.GroupVersionKind]Check) {
+	byKind = map[schema.GroupVersionKind]Check{}
 	for c, groups := range checks {
 		for gv, names := range groups {
 			for _, k := range names {
 				gvk := gv.WithKind(k)
-				if other, taken := of[gvk]; taken {
+				if other, exists := byKind[gvk]; exists {
 					panic(fmt.Sprintf("%s has the checks %s and %s", gvk, c, other))
 				}
-				of[gvk] = c
+				byKind[gvk] = c
 				kinds = append(kinds, gvk)
 			}
 		}
 	}
 	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
-	return kinds, of
+	return kinds, byKind
 }
 
 // TestKinds checks that every kind that the packages and the charts install has exactly one check,
@@ -146,7 +146,7 @@ func definitions(t *testing.T, dir string) []schema.GroupVersionKind {
 // TestPatch checks that the patch for Argo CD's ConfigMap has, for each kind, the script of its
 // check, and nothing else.
 func TestPatch(t *testing.T) {
-	kinds, of := all()
+	kinds, byKind := all()
 	var out bytes.Buffer
 	out.WriteString(`# Copyright 2026 The Tailscale Gateway Authors
 # SPDX-License-Identifier: Apache-2.0
@@ -166,7 +166,7 @@ data:
 `)
 	want, written := map[string]string{}, map[Check]bool{}
 	for _, gvk := range kinds {
-		c := of[gvk]
+		c := byKind[gvk]
 		script, err := c.Script(root)
 		if err != nil {
 			t.Fatal(err)
@@ -212,11 +212,11 @@ data:
 // TestExpressions checks that the file for Flux has, for each kind that users apply, the expressions
 // of its check.
 func TestExpressions(t *testing.T) {
-	kinds, of := all()
+	kinds, byKind := all()
 	var want []Expressions
 	written := map[Check]bool{}
 	for _, gvk := range kinds {
-		c := of[gvk]
+		c := byKind[gvk]
 		if c == MachineSets || c == Plain || gvk.Kind == "TailscaleRevision" {
 			continue // Without a state, or not written by users.
 		}

@@ -255,11 +255,11 @@ func TestConditions(t *testing.T) {
 		},
 	}
 	objects := examples(t)
-	kinds, of := all()
+	kinds, byKind := all()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, gvk := range kinds {
-				want := map[Check]*Health{Composites: tc.composite, Managed: tc.managed}[of[gvk]]
+				want := map[Check]*Health{Composites: tc.composite, Managed: tc.managed}[byKind[gvk]]
 				if want == nil {
 					continue
 				}
@@ -284,9 +284,9 @@ func TestConditions(t *testing.T) {
 
 // TestEmptyStatus checks that a status without conditions is no health.
 func TestEmptyStatus(t *testing.T) {
-	kinds, of := all()
+	kinds, byKind := all()
 	for _, gvk := range kinds {
-		if of[gvk] == Plain {
+		if byKind[gvk] == Plain {
 			continue
 		}
 		o := object(gvk)
@@ -375,9 +375,9 @@ func TestPolicies(t *testing.T) {
 
 // TestPlain checks that kinds without a state are healthy.
 func TestPlain(t *testing.T) {
-	kinds, of := all()
+	kinds, byKind := all()
 	for _, gvk := range kinds {
-		if of[gvk] != Plain {
+		if byKind[gvk] != Plain {
 			continue
 		}
 		if got := healthOf(t, object(gvk)); got.Status != Healthy {

@@ -72,13 +72,13 @@ func (a *audit) lines(namespace string, n int) []string {
 	return out[max(0, len(out)-n):]
 }
 
-func (a *audit) inspect(where string, b []byte) {
+func (a *audit) inspect(source string, b []byte) {
 	found := secret.Find(b)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.seen++
 	if found != nil {
-		a.leaks[where] = string(found[:min(len(found), 24)])
+		a.leaks[source] = string(found[:min(len(found), 24)])
 	}
 }
 
@@ -120,8 +120,8 @@ func (a *audit) verdict() error {
 		return errors.New("the audit has inspected neither objects nor a log")
 	}
 	var found []string
-	for where, what := range a.leaks {
-		found = append(found, where+": "+what)
+	for source, leak := range a.leaks {
+		found = append(found, source+": "+leak)
 	}
 	if len(found) == 0 {
 		return nil

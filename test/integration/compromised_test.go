@@ -57,9 +57,9 @@ func TestCompromisedPod(t *testing.T) {
 
 	named := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+meta.AnnotationNodeID+`":"`+victim+`"}}}`))
 	config := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: machineHostname + meta.ConfigSecretSuffix}}
-	for what, o := range map[string]client.Object{"its Machine": mg.DeepCopy(), "its config Secret": config} {
+	for description, o := range map[string]client.Object{"its Machine": mg.DeepCopy(), "its config Secret": config} {
 		if err := pod.Patch(t.Context(), o, named); !kerrors.IsForbidden(err) {
-			t.Errorf("a pod must not write to %s, got %v", what, err)
+			t.Errorf("a pod must not write to %s, got %v", description, err)
 		}
 	}
 	forged := client.RawPatch(types.MergePatchType, []byte(

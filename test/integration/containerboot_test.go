@@ -221,8 +221,8 @@ func TestContainerboot(t *testing.T) {
 	b.stop()
 	b.start()
 	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
-	if now := mg.Status.AtProvider; now.NodeID != id || !slices.Equal(now.Addresses, addresses) || now.KeyIssued {
-		e.Errorf("the device was %s %v, is %s %v; key issued: %t", id, addresses, now.NodeID, now.Addresses, now.KeyIssued)
+	if current := mg.Status.AtProvider; current.NodeID != id || !slices.Equal(current.Addresses, addresses) || current.KeyIssued {
+		e.Errorf("the device was %s %v, is %s %v; key issued: %t", id, addresses, current.NodeID, current.Addresses, current.KeyIssued)
 	}
 	b.stop()
 }
@@ -245,9 +245,9 @@ func TestOldContainerboot(t *testing.T) {
 	})
 	id := mg.Status.AtProvider.NodeID
 	// The agent reports the version.
-	before := mg.DeepCopy()
+	original := mg.DeepCopy()
 	mg.Status.Agent = &v1alpha1.MachineAgentStatus{TailscaledVersion: tailscaled.Oldest}
-	e.must(shared.kube.Status().Patch(e.Context(), mg, client.MergeFrom(before)))
+	e.must(shared.kube.Status().Patch(e.Context(), mg, client.MergeFrom(original)))
 
 	e.must(r.Client(t).Devices().Delete(e.Context(), id))
 	e.keyIssued(mg)
@@ -257,8 +257,8 @@ func TestOldContainerboot(t *testing.T) {
 		if err := e.refresh(mg); err != nil {
 			return err
 		}
-		if now := mg.Status.AtProvider.NodeID; now == "" || now == id {
-			return errors.Errorf("the device is %q", now)
+		if current := mg.Status.AtProvider.NodeID; current == "" || current == id {
+			return errors.Errorf("the device is %q", current)
 		}
 		return nil
 	})

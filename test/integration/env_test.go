@@ -81,7 +81,7 @@ type env struct {
 	// counted.
 	tailnet *tsclient.Client
 
-	made []client.Object
+	created []client.Object
 }
 
 // newEnv returns an env with a provider config and its credentials. Its objects are deleted when
@@ -143,19 +143,19 @@ func (e *env) leave() {
 	}
 	e.must(e.sim.SetFaults())
 	ctx := context.WithoutCancel(e.Context())
-	for _, o := range slices.Backward(e.made) {
+	for _, o := range slices.Backward(e.created) {
 		if err := client.IgnoreNotFound(shared.kube.Delete(ctx, o)); err != nil {
 			e.Errorf("cannot delete %T %s: %v", o, o.GetName(), err)
 		}
 	}
 	err := poll(patience, func() error {
-		for len(e.made) > 0 {
-			o := e.made[0]
+		for len(e.created) > 0 {
+			o := e.created[0]
 			err := shared.kube.Get(ctx, client.ObjectKeyFromObject(o), o)
 			if !kerrors.IsNotFound(err) {
 				return errors.Errorf("%T %s still exists, finalizers %v: %v", o, o.GetName(), o.GetFinalizers(), err)
 			}
-			e.made = e.made[1:]
+			e.created = e.created[1:]
 		}
 		return nil
 	})
@@ -208,7 +208,7 @@ func (e *env) must(err error) {
 func (e *env) create(o client.Object) {
 	e.Helper()
 	e.must(shared.kube.Create(e.Context(), o))
-	e.made = append(e.made, o.DeepCopyObject().(client.Object))
+	e.created = append(e.created, o.DeepCopyObject().(client.Object))
 }
 
 // apply creates the objects of a manifest in order.
@@ -272,10 +272,10 @@ func (e *env) refresh(mg resource.ModernManaged) error {
 }
 
 // eventually waits until ok returns nil.
-func (e *env) eventually(what string, ok func() error) {
+func (e *env) eventually(description string, ok func() error) {
 	e.Helper()
 	if err := poll(patience, ok); err != nil {
-		e.Fatalf("timed out waiting: %s: %v", what, err)
+		e.Fatalf("timed out waiting: %s: %v", description, err)
 	}
 }
 

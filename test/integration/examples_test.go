@@ -124,13 +124,13 @@ func readyObject(o *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	is := map[string]bool{}
+	active := map[string]bool{}
 	for _, c := range cs {
 		if m, ok := c.(map[string]any); ok && m["status"] == "True" {
-			is[fmt.Sprint(m["type"])] = true
+			active[fmt.Sprint(m["type"])] = true
 		}
 	}
-	if is["Ready"] && is["Synced"] {
+	if active["Ready"] && active["Synced"] {
 		return nil
 	}
 	return errors.Errorf("conditions: %v", cs)

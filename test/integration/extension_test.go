@@ -26,12 +26,12 @@ func TestExtensionSecrets(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "web-extension", Labels: map[string]string{meta.LabelExtension: "web"}}}
 	e.create(account)
 	wanted := map[string]corev1.SecretType{"web-extension-certificates": corev1.SecretTypeOpaque, "web-extension-client": corev1.SecretTypeTLS}
-	for name, of := range wanted {
+	for name, secretType := range wanted {
 		key := client.ObjectKey{Namespace: e.namespace, Name: name}
 		var previous types.UID
-		for _, when := range []string{"first", "again"} {
+		for _, round := range []string{"first", "again"} {
 			s := &corev1.Secret{}
-			e.eventually("Secret "+name+" exists "+when, func() error {
+			e.eventually("Secret "+name+" exists "+round, func() error {
 				if err := shared.kube.Get(t.Context(), key, s); err != nil {
 					return err
 				}
@@ -40,11 +40,11 @@ func TestExtensionSecrets(t *testing.T) {
 				}
 				return nil
 			})
-			if s.Type != of || len(s.OwnerReferences) != 1 || s.OwnerReferences[0].UID != account.GetUID() {
-				t.Errorf("Secret %s: want type %s, and ServiceAccount %s as its owner, got %s and %v", name, of, account.GetUID(), s.Type, s.OwnerReferences)
+			if s.Type != secretType || len(s.OwnerReferences) != 1 || s.OwnerReferences[0].UID != account.GetUID() {
+				t.Errorf("Secret %s: want type %s, and ServiceAccount %s as its owner, got %s and %v", name, secretType, account.GetUID(), s.Type, s.OwnerReferences)
 			}
 			previous = s.GetUID()
-			if when == "first" {
+			if round == "first" {
 				e.must(shared.kube.Delete(t.Context(), s))
 			}
 		}

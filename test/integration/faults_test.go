@@ -27,9 +27,9 @@ type failure struct {
 	reason string
 	fault  tailnetsim.Fault
 
-	// until returns the text of the condition that ends the failure. Nil ends it after the fault's
+	// message returns the text of the condition that ends the failure. Nil ends it after the fault's
 	// count.
-	until func(k anyCase, call string) string
+	message func(k anyCase, call string) string
 
 	// applies reports whether a call can fail this way. Nil means all.
 	applies func(k anyCase, call string) bool
@@ -56,7 +56,7 @@ func failures() map[string]failure {
 			reason:  "A scope is missing until a condition names it",
 			fault:   tailnetsim.Fault{Status: http.StatusForbidden, Count: forever},
 			applies: func(k anyCase, call string) bool { return scope(k, call) != "" },
-			until:   scope,
+			message: scope,
 		},
 	}
 }
@@ -134,25 +134,25 @@ func testFault(t *testing.T, k anyCase, call string, f failure) {
 	l := begin(newEnv(t), k)
 	fault := f.spoil(call)
 	l.must(l.sim.SetFaults(fault))
-	var asked bool
+	var called bool
 	stuck := func() error {
-		left := l.sim.Faults()
-		asked = asked || len(left) == 0 || left[0].Count < fault.Count
-		if f.until == nil || optional(k, call) {
+		remaining := l.sim.Faults()
+		called = called || len(remaining) == 0 || remaining[0].Count < fault.Count
+		if f.message == nil || optional(k, call) {
 			return errors.New("the failure ends after its count")
 		}
-		if err := hasMessage(l.mg, f.until(k, call)); err != nil {
+		if err := hasMessage(l.mg, f.message(k, call)); err != nil {
 			return err
 		}
 		return l.sim.SetFaults()
 	}
 	l.spoilt(stuck)
-	if !asked {
+	if !called {
 		t.Logf("%s was not called this time", call)
 		return
 	}
-	if f.until != nil && !optional(k, call) && len(l.sim.Faults()) > 0 {
-		t.Errorf("%s was refused and no condition named the scope %q", call, f.until(k, call))
+	if f.message != nil && !optional(k, call) && len(l.sim.Faults()) > 0 {
+		t.Errorf("%s was refused and no condition named the scope %q", call, f.message(k, call))
 	}
 }
 
@@ -160,9 +160,9 @@ func testFault(t *testing.T, k anyCase, call string, f failure) {
 // state is not the desired one; whenStuck may end the failure.
 func (l *life) spoilt(whenStuck func() error) {
 	l.Helper()
-	wait := func(what string, ok func() error) {
+	wait := func(description string, ok func() error) {
 		l.Helper()
-		l.eventually(what, func() error {
+		l.eventually(description, func() error {
 			err := ok()
 			if whenStuck == nil {
 				return err

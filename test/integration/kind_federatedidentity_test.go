@@ -15,7 +15,7 @@ import (
 )
 
 func federatedIdentityCase() kindCase[*v1alpha1.FederatedIdentity] {
-	made := func(e *env) string {
+	create := func(e *env) string {
 		k, err := e.tailnet.Keys().CreateFederatedIdentity(e.Context(), tsclient.CreateFederatedIdentityRequest{
 			Scopes: []string{"all:read"}, Issuer: "https://issuer.example.com", Subject: "theirs",
 		})
@@ -32,7 +32,7 @@ func federatedIdentityCase() kindCase[*v1alpha1.FederatedIdentity] {
 			}}}
 		},
 		Others: func(e *env) func() (any, error) {
-			id := made(e)
+			id := create(e)
 			return func() (any, error) { return e.tailnet.Keys().Get(e.Context(), id) }
 		},
 		Count: func(e *env) int { return trustCredentials(e, "federated") },
@@ -60,7 +60,7 @@ func federatedIdentityCase() kindCase[*v1alpha1.FederatedIdentity] {
 			p.Description, p.Audience, p.CustomClaimRules = "changed by us", "https://audience.example.com", map[string]string{"cluster": "two*"}
 			p.Scopes, p.Tags = []v1alpha1.OAuthScope{"auth_keys"}, []v1alpha1.Tag{"tag:web"}
 		},
-		Foreign:    func(e *env, _ *v1alpha1.FederatedIdentity) string { return made(e) },
+		Foreign:    func(e *env, _ *v1alpha1.FederatedIdentity) string { return create(e) },
 		Connection: []string{"client_id", "audience"},
 		Skip:       map[step]string{stepRefuse: noNaturalName},
 		Bad: []badInput[*v1alpha1.FederatedIdentity]{

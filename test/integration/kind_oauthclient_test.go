@@ -32,7 +32,7 @@ func trustCredentials(e *env, keyType string) int {
 }
 
 func oauthClientCase() kindCase[*v1alpha1.OAuthClient] {
-	made := func(e *env, description string) *tsclient.Key {
+	create := func(e *env, description string) *tsclient.Key {
 		k, err := e.tailnet.Keys().CreateOAuthClient(e.Context(), tsclient.CreateOAuthClientRequest{Scopes: []string{"all:read"}, Description: description})
 		e.must(err)
 		return k
@@ -46,7 +46,7 @@ func oauthClientCase() kindCase[*v1alpha1.OAuthClient] {
 			}}}
 		},
 		Others: func(e *env) func() (any, error) {
-			id := made(e, "others").ID
+			id := create(e, "others").ID
 			return func() (any, error) { return e.tailnet.Keys().Get(e.Context(), id) }
 		},
 		Count: func(e *env) int { return trustCredentials(e, "client") },
@@ -69,7 +69,7 @@ func oauthClientCase() kindCase[*v1alpha1.OAuthClient] {
 			p := &mg.Spec.ForProvider
 			p.Description, p.Scopes, p.Tags = "changed by us", []v1alpha1.OAuthScope{"auth_keys"}, []v1alpha1.Tag{"tag:web", "tag:db"}
 		},
-		Foreign:    func(e *env, _ *v1alpha1.OAuthClient) string { return made(e, "foreign").ID },
+		Foreign:    func(e *env, _ *v1alpha1.OAuthClient) string { return create(e, "foreign").ID },
 		Connection: []string{"client_id", "client_secret"},
 		Skip:       map[step]string{stepRefuse: noNaturalName},
 		Bad: []badInput[*v1alpha1.OAuthClient]{

@@ -14,7 +14,7 @@ import (
 )
 
 func postureIntegrationCase() kindCase[*v1alpha1.PostureIntegration] {
-	with := func(e *env, provider tsclient.PostureIntegrationProvider) (*tsclient.PostureIntegration, error) {
+	find := func(e *env, provider tsclient.PostureIntegrationProvider) (*tsclient.PostureIntegration, error) {
 		all, err := e.tailnet.DevicePosture().ListIntegrations(e.Context())
 		if err != nil {
 			return nil, err
@@ -26,7 +26,7 @@ func postureIntegrationCase() kindCase[*v1alpha1.PostureIntegration] {
 		}
 		return nil, errors.New("there is no such integration")
 	}
-	made := func(e *env, provider tsclient.PostureIntegrationProvider) string {
+	create := func(e *env, provider tsclient.PostureIntegrationProvider) string {
 		p, err := e.tailnet.DevicePosture().CreateIntegration(e.Context(), tsclient.CreatePostureIntegrationRequest{
 			Provider: provider, CloudID: "theirs", ClientSecret: "their-secret-notasecret",
 		})
@@ -42,8 +42,8 @@ func postureIntegrationCase() kindCase[*v1alpha1.PostureIntegration] {
 			}}}
 		},
 		Others: func(e *env) func() (any, error) {
-			made(e, "kolide")
-			return func() (any, error) { return with(e, "kolide") }
+			create(e, "kolide")
+			return func() (any, error) { return find(e, "kolide") }
 		},
 		Count: func(e *env) int {
 			all, err := e.tailnet.DevicePosture().ListIntegrations(e.Context())
@@ -51,7 +51,7 @@ func postureIntegrationCase() kindCase[*v1alpha1.PostureIntegration] {
 			return len(all)
 		},
 		Check: func(e *env, mg *v1alpha1.PostureIntegration) error {
-			i, err := with(e, "falcon")
+			i, err := find(e, "falcon")
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func postureIntegrationCase() kindCase[*v1alpha1.PostureIntegration] {
 			return differ([]string{p.CloudID, p.ClientID, p.TenantID}, []string{i.CloudID, i.ClientID, i.TenantID})
 		},
 		Drift: func(e *env, _ *v1alpha1.PostureIntegration) {
-			i, err := with(e, "falcon")
+			i, err := find(e, "falcon")
 			e.must(err)
 			_, err = e.tailnet.DevicePosture().UpdateIntegration(e.Context(), i.ID, tsclient.UpdatePostureIntegrationRequest{CloudID: "us-gov"})
 			e.must(err)
@@ -68,7 +68,7 @@ func postureIntegrationCase() kindCase[*v1alpha1.PostureIntegration] {
 			p := &mg.Spec.ForProvider
 			p.CloudID, p.ClientID, p.ClientSecretSecretRef = "eu-1", "", *tokenRef("other")
 		},
-		Foreign: func(e *env, _ *v1alpha1.PostureIntegration) string { return made(e, "falcon") },
+		Foreign: func(e *env, _ *v1alpha1.PostureIntegration) string { return create(e, "falcon") },
 		Adopt: func(mg *v1alpha1.PostureIntegration, _ string) {
 			mg.Spec.ForProvider.AdoptionPolicy = v1alpha1.AdoptionPolicyAdopt
 		},

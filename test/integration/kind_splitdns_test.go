@@ -84,11 +84,11 @@ func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
 		Drift: func(e *env, mg *v1alpha1.SplitDNS) {
 			c, err := e.tailnet.DNS().Configuration(e.Context())
 			e.must(err)
-			left := slices.DeleteFunc(slices.Clone(c.SplitDNS[domain]), func(r tsclient.DNSConfigurationResolver) bool {
+			remaining := slices.DeleteFunc(slices.Clone(c.SplitDNS[domain]), func(r tsclient.DNSConfigurationResolver) bool {
 				return slices.Contains(mg.Spec.ForProvider.Nameservers, r.Address)
 			})
 			// An empty list leaves out the domain.
-			c.SplitDNS[domain] = left
+			c.SplitDNS[domain] = remaining
 			c.Preferences.MagicDNS = c.Preferences.MagicDNS && len(c.Nameservers) > 0
 			e.must(e.tailnet.DNS().SetConfiguration(e.Context(), *c))
 		},

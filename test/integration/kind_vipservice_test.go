@@ -96,9 +96,9 @@ func vipServiceCase() kindCase[*v1alpha1.VIPService] {
 }
 
 // texts returns sorted strings of any string type.
-func texts[S ~string](in []S) []string {
-	out := make([]string, 0, len(in))
-	for _, s := range in {
+func texts[S ~string](items []S) []string {
+	out := make([]string, 0, len(items))
+	for _, s := range items {
 		out = append(out, string(s))
 	}
 	slices.Sort(out)

@@ -28,7 +28,7 @@ func webhookCase() kindCase[*v1alpha1.Webhook] {
 		}
 		return nil, errors.New("there is no such webhook")
 	}
-	made := func(e *env, url string) *tsclient.Webhook {
+	create := func(e *env, url string) *tsclient.Webhook {
 		w, err := e.tailnet.Webhooks().Create(e.Context(), tsclient.CreateWebhookRequest{
 			EndpointURL: url, ProviderType: "slack", Subscriptions: []tsclient.WebhookSubscriptionType{tsclient.WebhookUserDeleted},
 		})
@@ -43,7 +43,7 @@ func webhookCase() kindCase[*v1alpha1.Webhook] {
 			}}}
 		},
 		Others: func(e *env) func() (any, error) {
-			made(e, "https://others.example.com/")
+			create(e, "https://others.example.com/")
 			return func() (any, error) { return hook(e, "https://others.example.com/") }
 		},
 		Count: func(e *env) int {
@@ -67,7 +67,7 @@ func webhookCase() kindCase[*v1alpha1.Webhook] {
 		Update: func(_ *env, mg *v1alpha1.Webhook) {
 			mg.Spec.ForProvider.Subscriptions = []v1alpha1.WebhookSubscription{"categoryTailnetManagement"}
 		},
-		Foreign: func(e *env, _ *v1alpha1.Webhook) string { return made(e, hookURL).EndpointID },
+		Foreign: func(e *env, _ *v1alpha1.Webhook) string { return create(e, hookURL).EndpointID },
 		Adopt: func(mg *v1alpha1.Webhook, _ string) {
 			mg.Spec.ForProvider.AdoptionPolicy = v1alpha1.AdoptionPolicyAdopt
 		},

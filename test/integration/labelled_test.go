@@ -64,7 +64,7 @@ func TestLabelledSecrets(t *testing.T) {
 		most   = number * size / 10
 	)
 	e := newEnv(t)
-	before := shared.secretBytes.Load()
+	previous := shared.secretBytes.Load()
 	g := errgroup.Group{}
 	g.SetLimit(20)
 	for i := range number {
@@ -98,7 +98,7 @@ func TestLabelledSecrets(t *testing.T) {
 		}
 		return nil
 	})
-	if got := shared.secretBytes.Load() - before; got == 0 || got > most {
+	if got := shared.secretBytes.Load() - previous; got == 0 || got > most {
 		t.Errorf("want some metadata, of at most %d bytes, received for %d Secrets of %d bytes, got %d", most, number, size, got)
 	}
 }

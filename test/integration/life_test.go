@@ -81,10 +81,10 @@ func (l *life) identify(name string) {
 }
 
 // settled waits until the object is Ready and the tailnet matches.
-func (l *life) settled(what string) {
+func (l *life) settled(description string) {
 	l.Helper()
-	l.eventually(what, l.unsettled)
-	l.single(what)
+	l.eventually(description, l.unsettled)
+	l.single(description)
 }
 
 func (l *life) unsettled() error {
@@ -122,13 +122,13 @@ func (l *life) connection() types.NamespacedName {
 }
 
 // single fails the test unless there is exactly one object of the provider.
-func (l *life) single(what string) {
+func (l *life) single(description string) {
 	l.Helper()
 	if l.kind.Count == nil {
 		return
 	}
 	// A replaced object and its replacement exist together for a moment.
-	l.eventually(what+": one object of ours", func() error {
+	l.eventually(description+": one object of ours", func() error {
 		if n := l.count() - l.base; n != l.ours() {
 			return errors.Errorf("there are %d objects of ours", n)
 		}
@@ -195,10 +195,10 @@ func (l *life) unharmed() {
 	if l.others == nil {
 		return
 	}
-	now, err := snapshot(l.others)
+	current, err := snapshot(l.others)
 	l.must(err)
-	if now != l.seeded {
-		l.Errorf("an object of another owner was changed: before %s, after %s", l.seeded, now)
+	if current != l.seeded {
+		l.Errorf("an object of another owner was changed: before %s, after %s", l.seeded, current)
 	}
 }
 
@@ -226,19 +226,19 @@ func (l *life) rests() {
 	if w := l.polls(); len(w) > 0 {
 		l.Errorf("the tailnet was written though nothing changed: %v", w)
 	}
-	var before, after json.RawMessage
-	read := func(into *json.RawMessage) {
+	var previous, current json.RawMessage
+	read := func(target *json.RawMessage) {
 		l.must(shared.kube.Get(l.Context(), client.ObjectKeyFromObject(l.mg), l.mg))
 		b, err := json.Marshal(l.mg)
 		l.must(err)
-		*into = b
+		*target = b
 	}
-	read(&before)
+	read(&previous)
 	version := l.mg.GetResourceVersion()
 	l.polls()
-	read(&after)
+	read(&current)
 	if v := l.mg.GetResourceVersion(); v != version {
-		l.Errorf("the object was written though nothing changed:\nbefore %s\nafter  %s", before, after)
+		l.Errorf("the object was written though nothing changed:\nbefore %s\nafter  %s", previous, current)
 	}
 }
 

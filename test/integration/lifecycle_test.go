@@ -94,9 +94,9 @@ func testLife(t *testing.T, k anyCase) {
 	l.gone()
 }
 
-func (l *life) pause(on bool) {
+func (l *life) pause(paused bool) {
 	l.change(l.mg, func() {
-		if !on {
+		if !paused {
 			xpmeta.RemoveAnnotations(l.mg, xpmeta.AnnotationKeyReconciliationPaused)
 			return
 		}
@@ -184,7 +184,7 @@ func testCreateRefused(t *testing.T, k anyCase) {
 	})
 	l.must(l.sim.SetFaults())
 	k.Foreign(l.env, l.mg)
-	before := l.count()
+	previous := l.count()
 	l.sim.ResetCalls()
 	l.pause(false)
 	l.eventually("a condition refuses the object of another owner", func() error {
@@ -197,8 +197,8 @@ func testCreateRefused(t *testing.T, k anyCase) {
 	if w := l.writes(); len(w) > 0 {
 		t.Errorf("the object of another owner was written: %v", w)
 	}
-	if n := l.count(); n != before {
-		t.Errorf("there are %d objects in the tailnet and there were %d", n, before)
+	if n := l.count(); n != previous {
+		t.Errorf("there are %d objects in the tailnet and there were %d", n, previous)
 	}
 }
 
@@ -211,7 +211,7 @@ func testObserve(t *testing.T, k anyCase) {
 	if k.Foreign != nil {
 		name = k.Foreign(l.env, l.mg)
 	}
-	before := l.count()
+	previous := l.count()
 	l.identify(name)
 	l.policies(xpv2.ManagementActionObserve)
 	// The provider may not know secrets of an object of another owner.
@@ -230,8 +230,8 @@ func testObserve(t *testing.T, k anyCase) {
 	if w := l.writes(); len(w) > 0 {
 		t.Errorf("the deletion wrote to the tailnet: %v", w)
 	}
-	if n := l.count(); n != before {
-		t.Errorf("there are %d objects in the tailnet and there were %d", n, before)
+	if n := l.count(); n != previous {
+		t.Errorf("there are %d objects in the tailnet and there were %d", n, previous)
 	}
 }
 
@@ -288,13 +288,13 @@ func testConnectionLost(t *testing.T, k anyCase) {
 	l := begin(newEnv(t), k)
 	l.create(l.mg)
 	l.settled("create")
-	before := l.secret()
-	l.must(shared.kube.Delete(l.Context(), before))
+	previous := l.secret()
+	l.must(shared.kube.Delete(l.Context(), previous))
 	l.eventually("the connection Secret comes back", func() error {
 		if err := l.connected(); err != nil {
 			return err
 		}
-		if l.secret().GetUID() == before.GetUID() {
+		if l.secret().GetUID() == previous.GetUID() {
 			return errors.New("the Secret is still the old one")
 		}
 		return nil

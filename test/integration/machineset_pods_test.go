@@ -35,8 +35,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// held is a finalizer that keeps a deleted pod.
-const held = "example.org/held"
+// heldFinalizer is a finalizer that keeps a deleted pod.
+const heldFinalizer = "example.org/held"
 
 // A podSet is a MachineSet with a StatefulSet. The API server's StatefulSet controller runs; the
 // test acts as kubelet.
@@ -181,7 +181,7 @@ func TestMachineSetPods(t *testing.T) {
 
 	// A pod that terminates slowly keeps all Machines that are to be deleted.
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: subject + "-3"}}
-	hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["`+held+`"]}}`))
+	hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["`+heldFinalizer+`"]}}`))
 	s.must(shared.kube.Patch(t.Context(), pod, hold))
 	writes = s.countWrites()
 	s.scale(1)
@@ -203,11 +203,11 @@ func TestMachineSetPods(t *testing.T) {
 	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	s.must(shared.kube.Patch(t.Context(), pod, free))
 	s.eventually("one pod runs, and nothing is left of the others", func() error { return s.runs(1) })
-	in := writes()
-	if in > 5 {
-		t.Errorf("scaling in needs %d writes of the set", in)
+	down := writes()
+	if down > 5 {
+		t.Errorf("scaling in needs %d writes of the set", down)
 	}
-	t.Logf("writes of the set: %d to create five, %d to scale to one, with the spec's", up, in)
+	t.Logf("writes of the set: %d to create five, %d to scale to one, with the spec's", up, down)
 
 	s.scale(2)
 	s.eventually("two pods run", func() error { return s.runs(2) })
@@ -425,7 +425,7 @@ func TestMachineSetUpgrade(t *testing.T) {
 	s := newPodSet(t, 2)
 	s.create(s.set)
 	s.eventually("two pods run", func() error { return s.runs(2) })
-	before := s.statefulSet()
+	previous := s.statefulSet()
 	s.must(shared.kube.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set))
 	s.set.Spec.Pods = nil
 	s.must(shared.kube.Update(t.Context(), s.set))
@@ -438,7 +438,7 @@ func TestMachineSetUpgrade(t *testing.T) {
 		}
 		return s.runs(2)
 	})
-	if diff := cmp.Diff(before.Spec, s.statefulSet().Spec); diff != "" || s.statefulSet().GetUID() != before.GetUID() {
+	if diff := cmp.Diff(previous.Spec, s.statefulSet().Spec); diff != "" || s.statefulSet().GetUID() != previous.GetUID() {
 		t.Errorf("the StatefulSet was changed or created again: -before, +after:\n%s", diff)
 	}
 	s.scale(0)

@@ -93,8 +93,8 @@ func TestMachineSetStatic(t *testing.T) {
 		if err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(pc), pc); err != nil {
 			return err
 		}
-		yes := true
-		pc.Spec.AllowedNamespaces.Grants[0].StaticEndpoints = &yes
+		enabled := true
+		pc.Spec.AllowedNamespaces.Grants[0].StaticEndpoints = &enabled
 		return shared.kube.Update(t.Context(), pc)
 	}))
 	// The provider has the rights only if the chart is installed so.
@@ -134,11 +134,11 @@ func TestMachineSetStatic(t *testing.T) {
 		}
 		return out
 	}
-	before := versions()
+	previous := versions()
 	address("198.51.100.8")
 	s.eventually("the node's other address is announced", announces("198.51.100.8"))
 	for name, v := range versions() {
-		if before[name] != v {
+		if previous[name] != v {
 			t.Errorf("Service %s was written again, though nothing of it changed", name)
 		}
 	}

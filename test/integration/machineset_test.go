@@ -132,14 +132,14 @@ func (s *machineSet) left(n int, machines []string) error {
 func TestMachineSet(t *testing.T) {
 	t.Parallel()
 	s := newMachineSet(t, 3)
-	kept := s.set.Status.Machines[0].NodeID
+	nodeID := s.set.Status.Machines[0].NodeID
 
 	s.scale(1)
 	s.eventually("two machines have gone", func() error { return s.settled(1) })
 	s.scale(2)
 	s.eventually("one has come back", func() error { return s.settled(2) })
-	if got := s.set.Status.Machines[0].NodeID; got != kept {
-		t.Errorf("the machine that stayed is device %s now, it was %s", got, kept)
+	if got := s.set.Status.Machines[0].NodeID; got != nodeID {
+		t.Errorf("the machine that stayed is device %s now, it was %s", got, nodeID)
 	}
 
 	s.must(shared.kube.Delete(t.Context(), s.set))

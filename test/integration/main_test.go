@@ -111,8 +111,8 @@ func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) 
 	if shared.provider, err = asProvider(ctx, kube, cfg); err != nil {
 		return err
 	}
-	shared.provider.Wrap(func(to http.RoundTripper) http.RoundTripper {
-		return secretCounter{RoundTripper: to, bytes: &shared.secretBytes}
+	shared.provider.Wrap(func(transport http.RoundTripper) http.RoundTripper {
+		return secretCounter{RoundTripper: transport, bytes: &shared.secretBytes}
 	})
 	ended := make(chan error, 2)
 	go func() { ended <- c.Start(ctx) }()

@@ -61,16 +61,16 @@ func runPod(ctx context.Context, e *env, config *corev1.Secret) {
 	if shared.kube.Get(ctx, client.ObjectKey{Namespace: config.GetNamespace(), Name: name}, state) != nil {
 		return
 	}
-	before := state.DeepCopy()
+	original := state.DeepCopy()
 	if state.Data == nil {
 		state.Data = map[string][]byte{}
 	}
-	broken, asked := state.Data[kubetypes.KeyReissueAuthkey]
-	if asked && (c.AuthKey == nil || string(broken) == *c.AuthKey) {
+	broken, requested := state.Data[kubetypes.KeyReissueAuthkey]
+	if requested && (c.AuthKey == nil || string(broken) == *c.AuthKey) {
 		return // The pod waits for another key.
 	}
 	delete(state.Data, kubetypes.KeyReissueAuthkey)
-	if id := string(state.Data[kubetypes.KeyDeviceID]); id != "" && !asked {
+	if id := string(state.Data[kubetypes.KeyDeviceID]); id != "" && !requested {
 		if _, err := e.tailnet.Devices().Get(ctx, id); err == nil || !strings.Contains(err.Error(), "404") {
 			return // The pod is logged in.
 		}
@@ -87,12 +87,12 @@ func runPod(ctx context.Context, e *env, config *corev1.Secret) {
 			state.Data[kubetypes.KeyReissueAuthkey] = []byte(*c.AuthKey)
 		}
 	}
-	if same(before.Data, state.Data) {
+	if same(original.Data, state.Data) {
 		return
 	}
 	// A patch, because the provider removes finalizers from the same Secret. The next tick reads
 	// the result; a device without a state Secret is a lost state.
-	_ = shared.kube.Patch(ctx, state, client.MergeFrom(before))
+	_ = shared.kube.Patch(ctx, state, client.MergeFrom(original))
 }
 
 func keyOf(c ipn.ConfigVAlpha) string {

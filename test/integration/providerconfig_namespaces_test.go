@@ -109,9 +109,9 @@ func TestGrants(t *testing.T) {
 		}
 		return nil
 	})
-	left, err := e.tailnet.Devices().Get(t.Context(), victim)
-	if err != nil || !slices.Equal(left.Tags, []string{"tag:other"}) {
-		t.Errorf("a device of another owner was changed: %v, %v", left, err)
+	device, err := e.tailnet.Devices().Get(t.Context(), victim)
+	if err != nil || !slices.Equal(device.Tags, []string{"tag:other"}) {
+		t.Errorf("a device of another owner was changed: %v, %v", device, err)
 	}
 
 	// Objects within the grant work.

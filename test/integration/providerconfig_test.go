@@ -60,9 +60,9 @@ func (e *env) service(kind, config string) *v1alpha1.VIPService {
 }
 
 // becomes waits until ok returns nil for the object.
-func (e *env) becomes(what string, mg resource.ModernManaged, ok func() error) {
+func (e *env) becomes(description string, mg resource.ModernManaged, ok func() error) {
 	e.Helper()
-	e.eventually(what, func() error {
+	e.eventually(description, func() error {
 		if err := e.refresh(mg); err != nil {
 			return err
 		}

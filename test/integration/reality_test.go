@@ -296,9 +296,9 @@ spec:
 	report := func(s v1alpha1.HostedService) {
 		e.Helper()
 		m := machine.(*v1alpha1.Machine)
-		before := m.DeepCopy()
+		original := m.DeepCopy()
 		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{s}}
-		e.must(shared.kube.Status().Patch(e.Context(), m, client.MergeFrom(before)))
+		e.must(shared.kube.Status().Patch(e.Context(), m, client.MergeFrom(original)))
 	}
 	mg := e.subjectOf(vipServiceCase().erase(), func(mg resource.ModernManaged) {
 		mg.(*v1alpha1.VIPService).Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:k8s"}

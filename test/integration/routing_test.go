@@ -34,14 +34,14 @@ type agentOf struct {
 func (a agentOf) report(routed v1alpha1.Routing) {
 	a.Helper()
 	a.must(a.refresh(a.machine))
-	before := a.machine.DeepCopy()
+	original := a.machine.DeepCopy()
 	a.machine.Status.Agent = &v1alpha1.MachineAgentStatus{
-		PrimaryRoutesSeen: routed == v1alpha1.RoutingTrue || before.Status.Agent != nil && before.Status.Agent.PrimaryRoutesSeen,
+		PrimaryRoutesSeen: routed == v1alpha1.RoutingTrue || original.Status.Agent != nil && original.Status.Agent.PrimaryRoutesSeen,
 		Services: []v1alpha1.HostedService{{
 			Name: serviceName, Advertised: true, Accepted: true, Routed: routed, HealthyBackends: 1, TotalBackends: 1,
 		}},
 	}
-	a.must(shared.kube.Status().Patch(a.Context(), a.machine, client.MergeFrom(before)))
+	a.must(shared.kube.Status().Patch(a.Context(), a.machine, client.MergeFrom(original)))
 }
 
 // remedy returns the action that the provider requests, once it does.
@@ -118,7 +118,7 @@ spec:
 	a.report(v1alpha1.RoutingFalse)
 	e.condition(mg, meta.TypeRouted, corev1.ConditionFalse, meta.ReasonNoPrimaryHost)
 	r := a.remedy()
-	if r.Service != serviceName || r.Action != v1alpha1.RemedyActionAdvertise || r.Until.IsZero() {
+	if r.Service != serviceName || r.Action != v1alpha1.RemedyActionAdvertise || r.Deadline.IsZero() {
 		e.Fatalf("want the service to be advertised again, got %+v", r)
 	}
 	e.must(e.sim.SetOffers(a.id))

@@ -254,7 +254,7 @@ func TestMoveToTailnet(t *testing.T) {
 			s := newSwap(t, k, true)
 			s.lead(otherClient, otherClient)
 			s.waits(meta.ReasonTailnetChanged)
-			before, ok := s.mg.DeepCopyObject().(resource.ModernManaged)
+			original, ok := s.mg.DeepCopyObject().(resource.ModernManaged)
 			if !ok {
 				t.Fatalf("%T is no managed resource", s.mg)
 			}
@@ -274,7 +274,7 @@ func TestMoveToTailnet(t *testing.T) {
 			s.delete()
 			s.counts(0)
 			// The objects that it made stay in the first one.
-			if err := k.Check(s.env, before); err != nil {
+			if err := k.Check(s.env, original); err != nil {
 				t.Errorf("the object in the first tailnet changed: %v", err)
 			}
 			s.single("the tailnet from before")

@@ -87,7 +87,7 @@ func (m *Moves) Watch(ctx context.Context, primary func(context.Context) (string
 	last, lastAt := "", time.Now()
 	for {
 		began := time.Now()
-		now, err := primary(ctx)
+		current, err := primary(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -95,11 +95,11 @@ func (m *Moves) Watch(ctx context.Context, primary func(context.Context) (string
 			m.mu.Lock()
 			m.cause = err
 			m.mu.Unlock()
-		case now != "":
-			if last != "" && now != last {
+		case current != "":
+			if last != "" && current != last {
 				m.add(span{from: lastAt, to: time.Now()})
 			}
-			last, lastAt = now, began
+			last, lastAt = current, began
 		}
 		select {
 		case <-ctx.Done():

@@ -42,9 +42,9 @@ func TestMovesSplit(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
 	m := &Moves{}
 	m.add(span{from: at(15), to: at(16)})
-	during, after := Failure{Began: at(15), Ended: at(25)}, Failure{Began: at(40), Ended: at(41)}
-	lost, moved := m.Split([]Failure{during, after})
-	if diff := cmp.Diff([]Failure{after}, lost); diff != "" {
+	during, later := Failure{Began: at(15), Ended: at(25)}, Failure{Began: at(40), Ended: at(41)}
+	lost, moved := m.Split([]Failure{during, later})
+	if diff := cmp.Diff([]Failure{later}, lost); diff != "" {
 		t.Errorf("Split(...): lost: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]Failure{during}, moved); diff != "" {

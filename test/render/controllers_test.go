@@ -32,8 +32,8 @@ import (
 // domain of every tailnet in the tests.
 const domain = "tail1234.ts.net"
 
-// then is the time of all events.
-var then = metav1.Unix(1700000000, 0)
+// eventTime is the time of all events.
+var eventTime = metav1.Unix(1700000000, 0)
 
 // control gives an object the status that its controller would write after success. Kinds without a
 // controller are unchanged.
@@ -202,7 +202,7 @@ func ready() xpv2.ManagedResourceStatus {
 }
 
 func condition(t xpv2.ConditionType, r xpv2.ConditionReason) xpv2.Condition {
-	return xpv2.Condition{Type: t, Status: corev1.ConditionTrue, Reason: r, LastTransitionTime: then}
+	return xpv2.Condition{Type: t, Status: corev1.ConditionTrue, Reason: r, LastTransitionTime: eventTime}
 }
 
 // number returns a number from 1 to 250 for a name. It is the last byte of its addresses.
@@ -218,9 +218,9 @@ func nodeID(m *v1alpha1.Machine) string {
 
 func ptr[T any](v T) *T { return &v }
 
-func from(t *testing.T, o *unstructured.Unstructured, to any) {
+func from(t *testing.T, o *unstructured.Unstructured, dst any) {
 	t.Helper()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, to); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, dst); err != nil {
 		t.Fatalf("%s: %v", id(o), err)
 	}
 }

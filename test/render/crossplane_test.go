@@ -65,13 +65,13 @@ func once(objects []byte) []byte {
 // settings.
 func crossplane(t *testing.T, home string, args ...string) []byte {
 	t.Helper()
-	var out, said bytes.Buffer
+	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), tools.crossplane, args...)
 	// The process ends before garbage collection pays off.
 	cmd.Env = append(os.Environ(), "HOME="+home, "GOGC=off")
-	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("crossplane %s: %v\n%s%s", strings.Join(args, " "), err, said.String(), out.String())
+		t.Fatalf("crossplane %s: %v\n%s%s", strings.Join(args, " "), err, stderr.String(), out.String())
 	}
 	return out.Bytes()
 }

@@ -59,8 +59,8 @@ func TestMain(m *testing.M) {
 
 // run starts the functions and runs the cases.
 func run(m *testing.M) (code int, err error) {
-	for name, to := range map[string]*string{"TEST_ASSET_CROSSPLANE": &tools.crossplane, "TEST_ASSET_CROSSPLANE_CORE": &tools.core} {
-		if *to = os.Getenv(name); *to == "" {
+	for name, path := range map[string]*string{"TEST_ASSET_CROSSPLANE": &tools.crossplane, "TEST_ASSET_CROSSPLANE_CORE": &tools.core} {
+		if *path = os.Getenv(name); *path == "" {
 			return 1, errors.Errorf("%s is not set: run make test-integration", name)
 		}
 	}

@@ -113,7 +113,7 @@ func TestExamples(t *testing.T) {
 func (e example) test(t *testing.T, flavours []*flavour, r *result) {
 	t.Helper()
 	var base *state
-	made, ran := map[string]bool{}, 0
+	created, ran := map[string]bool{}, 0
 	for i, f := range flavours {
 		t.Run(f.name, func(t *testing.T) {
 			ran++
@@ -132,14 +132,14 @@ func (e example) test(t *testing.T, flavours []*flavour, r *result) {
 						digests = nil
 					}
 					golden.Compare(t, path, summary(t, c, digests), digests)
-					made[path] = true
+					created[path] = true
 					continue
 				}
 				path += ".diff"
 				got := difference(t, base.unclaimed(t, c), c)
 				if _, err := os.Stat(path); len(got) > 0 || err == nil && !golden.Updating() {
 					golden.Compare(t, path, got, nil)
-					made[path] = true
+					created[path] = true
 				}
 			}
 			r.add(f, append(encode(t, objects...), w.seen...))
@@ -153,7 +153,7 @@ func (e example) test(t *testing.T, flavours []*flavour, r *result) {
 	}
 	// A filter may leave out a flavour.
 	if ran == len(flavours) {
-		golden.Prune(t, filepath.Join(goldens, e.name, "*", "*"), made)
+		golden.Prune(t, filepath.Join(goldens, e.name, "*", "*"), created)
 	}
 }
 

@@ -50,8 +50,8 @@ type composite struct {
 	children []*unstructured.Unstructured
 	out      []byte
 
-	// in is the input of the last render that depends on other composites.
-	in string
+	// input is the input of the last render that depends on other composites.
+	input string
 }
 
 // newState returns the state of an example's objects.
@@ -94,19 +94,19 @@ func (w *state) settle(t *testing.T) {
 				continue // Its parent has deleted it.
 			}
 			observed, cluster := w.observed(t, c), w.cluster(t)
-			in := string(encode(t, append(append([]*unstructured.Unstructured{c.xr}, observed...), plain(cluster)...)...))
-			if !whole && in == c.in {
+			input := string(encode(t, append(append([]*unstructured.Unstructured{c.xr}, observed...), plain(cluster)...)...))
+			if !whole && input == c.input {
 				continue
 			}
 			if round%2 == 1 {
 				slices.Reverse(observed)
 				slices.Reverse(cluster)
 			}
-			before := c.out
+			previous := c.out
 			w.apply(t, c, c.kind.render(t, c.xr, observed, cluster))
-			c.in = in
-			if !bytes.Equal(before, c.out) {
-				diff = append(diff, cmp.Diff(string(before), string(c.out)))
+			c.input = input
+			if !bytes.Equal(previous, c.out) {
+				diff = append(diff, cmp.Diff(string(previous), string(c.out)))
 			}
 		}
 		if len(diff) == 0 && whole {
@@ -138,10 +138,10 @@ func (w *state) apply(t *testing.T, c *composite, out []byte) {
 	}
 	c.xr = objects[0]
 
-	gone := map[string]bool{}
+	removed := map[string]bool{}
 	for _, o := range c.children {
 		if k, xr := w.flavour.composite(o); k != nil {
-			gone[id(xr)] = true
+			removed[id(xr)] = true
 		}
 	}
 	c.children = objects[1:]
@@ -151,15 +151,15 @@ func (w *state) apply(t *testing.T, c *composite, out []byte) {
 		if k == nil {
 			continue
 		}
-		delete(gone, id(xr))
+		delete(removed, id(xr))
 		child := newComposite(k, xr)
 		if old, ok := w.composites[id(xr)]; ok {
-			child.children, child.out, child.in = old.children, old.out, old.in
+			child.children, child.out, child.input = old.children, old.out, old.input
 			keep(t, xr, old.xr)
 		}
 		w.composites[id(xr)] = child
 	}
-	for key := range gone {
+	for key := range removed {
 		delete(w.composites, key)
 	}
 }
@@ -196,10 +196,10 @@ func (w *state) observed(t *testing.T, c *composite) []*unstructured.Unstructure
 func (w *state) cluster(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
-	made := map[string]bool{}
+	seen := map[string]bool{}
 	add := func(o *unstructured.Unstructured) {
-		if !made[id(o)] {
-			made[id(o)] = true
+		if !seen[id(o)] {
+			seen[id(o)] = true
 			out = append(out, o)
 		}
 	}
@@ -237,9 +237,9 @@ func (w *state) report(t *testing.T, o *unstructured.Unstructured) *unstructured
 		return out.DeepCopy()
 	}
 	w.control(t, out)
-	for _, over := range w.overrides {
-		if id(over) == id(o) {
-			merge(out.Object, over.Object)
+	for _, override := range w.overrides {
+		if id(override) == id(o) {
+			merge(out.Object, override.Object)
 		}
 	}
 	return out

@@ -155,7 +155,7 @@ func (c *cluster) apply(manifest string) {
 }
 
 // eventually waits until ok returns nil.
-func (c *cluster) eventually(what string, ok func() error) {
+func (c *cluster) eventually(description string, ok func() error) {
 	c.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -170,7 +170,7 @@ func (c *cluster) eventually(what string, ok func() error) {
 		case <-c.provider.Exited():
 			c.Fatalf("the provider has ended: %v", c.provider.Err())
 		case <-end:
-			c.Fatalf("timed out waiting: %s: %v", what, err)
+			c.Fatalf("timed out waiting: %s: %v", description, err)
 		}
 	}
 }
@@ -223,9 +223,9 @@ func (c *cluster) runPod(ctx context.Context, sim *simtest.Running, config *core
 	if err != nil {
 		return err
 	}
-	before := state.DeepCopy()
+	original := state.DeepCopy()
 	state.Data = map[string][]byte{kubetypes.KeyDeviceID: []byte(id)}
-	return c.kube.Patch(ctx, state, client.MergeFrom(before))
+	return c.kube.Patch(ctx, state, client.MergeFrom(original))
 }
 
 // gone returns an error unless an object is gone.

@@ -110,7 +110,7 @@ func (x *composite) call() (*fnv1.RunFunctionResponse, error) {
 		}
 		fresh := false
 		for key, s := range rsp.GetRequirements().GetResources() {
-			if _, known := req.GetRequiredResources()[key]; known {
+			if _, exists := req.GetRequiredResources()[key]; exists {
 				continue
 			}
 			fresh = true

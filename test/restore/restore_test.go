@@ -284,12 +284,12 @@ func TestRestore(t *testing.T) {
 	sim, api := newTailnet(t)
 	lost := newCluster(t)
 	prepare(lost)
-	before := install(lost, sim, "")
+	original := install(lost, sim, "")
 	lost.apply(splitManifest)
-	before.up()
+	original.up()
 	lost.eventually("the domain has a nameserver", func() error { return nameservers(t, api, 1) })
-	before.movePort()
-	want := before.identity(api)
+	original.movePort()
+	want := original.identity(api)
 	if len(want.Devices) != 3 || len(want.Services) != 2 || want.Ports["endpoint/api/443"] != movedPort {
 		t.Fatalf("want two devices, a service and a port of this cluster: %+v", want)
 	}
@@ -310,9 +310,9 @@ func TestRestore(t *testing.T) {
 	for _, o := range saved {
 		fresh.must(fresh.kube.Create(t.Context(), o))
 	}
-	after := install(fresh, sim, want.ClusterID)
+	restored := install(fresh, sim, want.ClusterID)
 	fresh.eventually("the Machines wait for the pods of the lost cluster", func() error {
-		if err := after.reconcile(); err != nil {
+		if err := restored.reconcile(); err != nil {
 			return err
 		}
 		for name, m := range fresh.machines() {
@@ -331,8 +331,8 @@ func TestRestore(t *testing.T) {
 	for _, id := range want.Nodes {
 		sim.SetOnline(id, false)
 	}
-	after.up()
-	if diff := cmp.Diff(want, after.identity(api)); diff != "" {
+	restored.up()
+	if diff := cmp.Diff(want, restored.identity(api)); diff != "" {
 		t.Errorf("want the same identity: -lost, +restored:\n%s", diff)
 	}
 	if n := sim.Calls()[mint]; n != created {

@@ -29,8 +29,8 @@ import (
 // contracts are the types that one component writes and another reads, by their names in
 // docs/skew.md.
 var contracts = []struct {
-	name string
-	of   any
+	name  string
+	value any
 }{
 	{"MachineSet spec", tailnetv1alpha1.MachineSetSpec{}},
 	{"MachineSet status", tailnetv1alpha1.MachineSetStatus{}},
@@ -71,7 +71,7 @@ func TestContracts(t *testing.T) {
 	got := &strings.Builder{}
 	for _, c := range contracts {
 		fmt.Fprintf(got, "# %s\n", c.name)
-		walk(got, "", reflect.TypeOf(c.of))
+		walk(got, "", reflect.TypeOf(c.value))
 	}
 	fmt.Fprintln(got, "# Names")
 	for _, name := range slices.Sorted(maps.Keys(names)) {

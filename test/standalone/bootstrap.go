@@ -51,11 +51,11 @@ func Bootstrap(folder string) (string, error) {
 		}
 	}
 	out := values.Config.EnvoyGateway.EnvoyProxy.Bootstrap.Value
-	for _, of := range [][2]string{{EndpointServer + ".cluster.local", "127.0.0.1"}, {bootstrapFolder, folder}} {
-		if !strings.Contains(out, of[0]) {
-			return "", errors.Errorf("the bootstrap does not name %s", of[0])
+	for _, pair := range [][2]string{{EndpointServer + ".cluster.local", "127.0.0.1"}, {bootstrapFolder, folder}} {
+		if !strings.Contains(out, pair[0]) {
+			return "", errors.Errorf("the bootstrap does not name %s", pair[0])
 		}
-		out = strings.ReplaceAll(out, of[0], of[1])
+		out = strings.ReplaceAll(out, pair[0], pair[1])
 	}
 	return out, nil
 }

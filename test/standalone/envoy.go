@@ -35,13 +35,13 @@ type ownEnvoy struct {
 }
 
 // putEnvoy puts a program into the place where Envoy Gateway looks for Envoy.
-func (g *Gateway) putEnvoy(o Options, program, at string) error {
+func (g *Gateway) putEnvoy(o Options, program, path string) error {
 	if !o.OwnEnvoy {
-		return os.Symlink(program, at)
+		return os.Symlink(program, path)
 	}
 	g.proxy = &ownEnvoy{program: program, args: g.path("envoy-args"), log: o.Log}
 	// A program must be executable.
-	return os.WriteFile(at, []byte(strings.ReplaceAll(stub, "ARGS", g.proxy.args)), 0o700)
+	return os.WriteFile(path, []byte(strings.ReplaceAll(stub, "ARGS", g.proxy.args)), 0o700)
 }
 
 // StartEnvoy starts Envoy as Envoy Gateway would for the Gateway object, and waits until it serves.

@@ -111,16 +111,16 @@ func (g *Gateway) Drop(addr netip.Addr) error {
 			return errors.Wrap(err, "cannot create the link for dropped packets")
 		}
 		for _, name := range []string{l.Name, l.PeerName} {
-			of, err := netlink.LinkByName(name)
+			link, err := netlink.LinkByName(name)
 			if err != nil {
 				return errors.Wrap(err, "cannot find the link for dropped packets")
 			}
 			// Without ARP: no host would answer for the address.
-			if err := errors.Join(netlink.LinkSetARPOff(of), netlink.LinkSetUp(of)); err != nil {
+			if err := errors.Join(netlink.LinkSetARPOff(link), netlink.LinkSetUp(link)); err != nil {
 				return errors.Wrap(err, "cannot bring up the link for dropped packets")
 			}
 			if name == l.Name {
-				route.LinkIndex = of.Attrs().Index
+				route.LinkIndex = link.Attrs().Index
 			}
 		}
 		return errors.Wrapf(netlink.RouteAdd(route), "cannot drop packets to %s", addr)

@@ -73,27 +73,27 @@ func (p *Passage) Close() error {
 
 func (p *Passage) accept(ctx context.Context) {
 	for {
-		in, err := p.listener.Accept()
+		conn, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
-		go p.lead(ctx, in)
+		go p.lead(ctx, conn)
 	}
 }
 
-func (p *Passage) lead(ctx context.Context, in net.Conn) {
+func (p *Passage) lead(ctx context.Context, conn net.Conn) {
 	out, err := p.dial(ctx)
 	if err != nil {
-		_ = in.Close() // The client sees it.
+		_ = conn.Close() // The client sees it.
 		return
 	}
 	p.mu.Lock()
-	p.conns[in], p.conns[out] = true, true
+	p.conns[conn], p.conns[out] = true, true
 	p.mu.Unlock()
-	for _, c := range [][2]net.Conn{{in, out}, {out, in}} {
+	for _, c := range [][2]net.Conn{{conn, out}, {out, conn}} {
 		go func() {
 			p.copy(ctx, c[0], c[1])
-			p.close(in, out)
+			p.close(conn, out)
 		}()
 	}
 }

@@ -20,8 +20,8 @@ func drop(link string) error {
 	name := make([]byte, unix.IFNAMSIZ)
 	copy(name, link)
 	t := c.AddTable(dropTable(link))
-	in := c.AddChain(&nftables.Chain{Name: "input", Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter})
-	c.AddRule(&nftables.Rule{Table: t, Chain: in, Exprs: []expr.Any{
+	chain := c.AddChain(&nftables.Chain{Name: "input", Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter})
+	c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: name},
 		&expr.Verdict{Kind: expr.VerdictDrop},

@@ -36,13 +36,13 @@ func (g *Gateway) Services(pods map[uint16]netip.AddrPort) error {
 		t := c.AddTable(&nftables.Table{Name: serviceTable, Family: nftables.TableFamilyIPv4})
 		c.FlushTable(t)
 		lead := c.AddChain(&nftables.Chain{Name: "lead", Table: t, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest})
-		for port, to := range pods {
+		for port, pod := range pods {
 			c.AddRule(&nftables.Rule{Table: t, Chain: lead, Exprs: append(toService(),
 				// The port is at byte 2 of TCP's header.
 				&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 				&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.BigEndian.AppendUint16(nil, port)},
-				&expr.Immediate{Register: 1, Data: to.Addr().AsSlice()},
-				&expr.Immediate{Register: 2, Data: binary.BigEndian.AppendUint16(nil, to.Port())},
+				&expr.Immediate{Register: 1, Data: pod.Addr().AsSlice()},
+				&expr.Immediate{Register: 2, Data: binary.BigEndian.AppendUint16(nil, pod.Port())},
 				&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2},
 			)})
 		}

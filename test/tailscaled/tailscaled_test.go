@@ -116,13 +116,13 @@ func testVersion(t *testing.T, version, program string) {
 	if err := n.issuer.Set(t.Context(), 1, []string{domain}); err != nil {
 		t.Fatalf("cannot want a certificate: %v", err)
 	}
-	if s := n.issuer.Statuses()[domain]; s.Asked || s.Problem != "" {
+	if s := n.issuer.Statuses()[domain]; s.Requested || s.Problem != "" {
 		t.Errorf("the certificate is requested before its name is granted: %+v", s)
 	}
-	sent := n.serve(t)
+	received := n.serve(t)
 	n.advertise(t, service)
 	n.eventually("control accepts the machine as a host", func(s localapi.State) bool { return s.Accepted[service] && slices.Contains(s.CertDomains, domain) })
-	n.eventually("the certificate is requested", func(localapi.State) bool { return n.issuer.Statuses()[domain].Asked })
+	n.eventually("the certificate is requested", func(localapi.State) bool { return n.issuer.Statuses()[domain].Requested })
 	if p := n.issuer.Statuses()[domain].Problem; strings.Contains(p, "invalid domain") {
 		t.Errorf("the certificate is requested before tailscaled knows its name: %s", p)
 	}
@@ -131,7 +131,7 @@ func testVersion(t *testing.T, version, program string) {
 	n.get(t, "the service", func(ctx context.Context) (net.Conn, error) {
 		return client.Dial(ctx, "tcp", netip.AddrPortFrom(vip, 80).String())
 	})
-	if got, want := sent.Load(), tailscaled.SendsClients(version); got != want {
+	if got, want := received.Load(), tailscaled.SendsClients(version); got != want {
 		t.Errorf("TailscaledSendsClients(%q): want %t, got %t", version, got, want)
 	}
 
@@ -254,7 +254,7 @@ func (n *node) last() localapi.State {
 }
 
 // eventually waits for a state.
-func (n *node) eventually(what string, ok func(localapi.State) bool) {
+func (n *node) eventually(description string, ok func(localapi.State) bool) {
 	n.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -263,10 +263,10 @@ func (n *node) eventually(what string, ok func(localapi.State) bool) {
 		select {
 		case <-tick.C:
 		case <-end:
-			n.t.Fatalf("timed out waiting: %s\nlast state: %+v", what, n.last())
+			n.t.Fatalf("timed out waiting: %s\nlast state: %+v", description, n.last())
 		}
 	}
-	n.t.Logf("%s after %s", what, time.Since(began).Round(time.Millisecond))
+	n.t.Logf("%s after %s", description, time.Since(began).Round(time.Millisecond))
 }
 
 // write writes tailscaled's config.
@@ -298,18 +298,18 @@ func (n *node) serve(t *testing.T) *atomic.Bool {
 		t.Fatalf("cannot listen: %v", err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	sent := &atomic.Bool{}
+	received := &atomic.Bool{}
 	go answer(&proxyproto.Listener{Listener: l, ValidateHeader: func(*proxyproto.Header) error {
-		sent.Store(true)
+		received.Store(true)
 		return nil
 	}})
-	to := &ipn.TCPPortHandler{TCPForward: l.Addr().String(), ProxyProtocol: 2}
+	handler := &ipn.TCPPortHandler{TCPForward: l.Addr().String(), ProxyProtocol: 2}
 	if err := n.local.SetServeConfig(t.Context(), &ipn.ServeConfig{Services: map[tailcfg.ServiceName]*ipn.ServiceConfig{
-		service: {TCP: map[uint16]*ipn.TCPPortHandler{80: to, 443: to}},
+		service: {TCP: map[uint16]*ipn.TCPPortHandler{80: handler, 443: handler}},
 	}}); err != nil {
 		t.Fatalf("cannot set the serve config: %v", err)
 	}
-	return sent
+	return received
 }
 
 // greeting is the response of backends and peers.
@@ -325,16 +325,16 @@ func answer(l net.Listener) {
 }
 
 // get requests a greeting until it arrives.
-func (n *node) get(t *testing.T, from string, dial func(context.Context) (net.Conn, error)) {
+func (n *node) get(t *testing.T, server string, dial func(context.Context) (net.Conn, error)) {
 	t.Helper()
 	c := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 	}}
-	n.eventually("an answer of "+from, func(localapi.State) bool {
+	n.eventually("an answer of "+server, func(localapi.State) bool {
 		res, err := c.Get("http://target/")
 		if err != nil {
-			t.Logf("%s: %v", from, err)
+			t.Logf("%s: %v", server, err)
 			return false
 		}
 		defer res.Body.Close()
@@ -343,9 +343,9 @@ func (n *node) get(t *testing.T, from string, dial func(context.Context) (net.Co
 	})
 }
 
-func setHTTPS(t *testing.T, api *tailscale.Client, on bool) {
+func setHTTPS(t *testing.T, api *tailscale.Client, enabled bool) {
 	t.Helper()
-	if err := api.TailnetSettings().Update(t.Context(), tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &on}); err != nil {
+	if err := api.TailnetSettings().Update(t.Context(), tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &enabled}); err != nil {
 		t.Fatalf("cannot set HTTPS: %v", err)
 	}
 }

@@ -16,9 +16,9 @@ import (
 type Path struct {
 	Name string
 
-	// Kept is for connections that stay open: a connection ends with the proxy that it passes.
+	// KeepAlive is for connections that stay open: a connection ends with the proxy that it passes.
 	// Otherwise each request has a new one.
-	Kept bool
+	KeepAlive bool
 
 	// Workers is the maximum number of open connections.
 	Workers int
@@ -59,7 +59,7 @@ func (p Path) Judge(phase string, r load.Report, moves *load.Moves, replaced int
 	}
 	lost, cut := moves.Split(r.Failures)
 	row.Allowed = cutByMove * moves.Count()
-	if p.Kept {
+	if p.KeepAlive {
 		// All connections may pass the proxy that is replaced, and move back later.
 		row.Allowed = p.Workers * (replaced + moves.Count())
 		lost, cut = nil, r.Failures

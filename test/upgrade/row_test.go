@@ -34,9 +34,9 @@ func moved(t *testing.T) *load.Moves {
 
 func TestJudge(t *testing.T) {
 	m := moved(t)
-	now := time.Now()
+	instant := time.Now()
 	at := func(d time.Duration) load.Failure {
-		return load.Failure{Began: now.Add(d), Ended: now.Add(d + time.Second), Error: "reset"}
+		return load.Failure{Began: instant.Add(d), Ended: instant.Add(d + time.Second), Error: "reset"}
 	}
 	long, during := at(-time.Hour), at(0)
 	cases := map[string]struct {
@@ -80,14 +80,14 @@ func TestJudge(t *testing.T) {
 		},
 		"Kept": {
 			reason:   "A kept connection ends with its proxy.",
-			path:     Path{Name: "egress, kept", Kept: true, Workers: 2},
+			path:     Path{Name: "egress, kept", KeepAlive: true, Workers: 2},
 			report:   load.Report{Requests: 10, Failed: 4, Failures: []load.Failure{long, long, long, long}},
 			replaced: 2,
 			want:     Row{Phase: "upgrade", Path: "egress, kept", Requests: 14, Cut: 4, Allowed: 4},
 		},
 		"KeptNotReplaced": {
 			reason:   "Without a replaced proxy there is no reason for a kept connection to break.",
-			path:     Path{Name: "envoy, kept", Kept: true, Workers: 2},
+			path:     Path{Name: "envoy, kept", KeepAlive: true, Workers: 2},
 			report:   load.Report{Requests: 10, Failed: 1, Failures: []load.Failure{long}},
 			want:     Row{Phase: "upgrade", Path: "envoy, kept", Requests: 11, Lost: 1},
 			problems: 1,

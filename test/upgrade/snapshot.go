@@ -67,26 +67,26 @@ const (
 )
 
 // Differences returns what changed from one snapshot to another, sorted.
-func Differences(before, after Snapshot, s Strictness) []string {
+func Differences(old, current Snapshot, s Strictness) []string {
 	var out []string
-	missing, added := keys(before.Objects, after.Objects)
+	missing, extra := keys(old.Objects, current.Objects)
 	for _, k := range missing {
 		out = append(out, k+" is gone")
 	}
 	if s == Same {
-		for _, k := range added {
+		for _, k := range extra {
 			out = append(out, k+" is left behind")
 		}
 	}
-	for k, b := range before.Objects {
-		if a, ok := after.Objects[k]; ok {
+	for k, b := range old.Objects {
+		if a, ok := current.Objects[k]; ok {
 			for _, d := range b.differences(a, s) {
 				out = append(out, k+": "+d)
 			}
 		}
 	}
-	for name, b := range before.Tailnets {
-		for _, d := range b.differences(after.Tailnets[name]) {
+	for name, b := range old.Tailnets {
+		for _, d := range b.differences(current.Tailnets[name]) {
 			out = append(out, "tailnet "+name+": "+d)
 		}
 	}
@@ -102,25 +102,25 @@ func (b Object) differences(a Object, s Strictness) []string {
 	if b.Spec != nil && (s == Same && !reflect.DeepEqual(b.Spec, a.Spec) || !within(b.Spec, a.Spec)) {
 		out = append(out, fmt.Sprintf("the spec was %v and is %v", b.Spec, a.Spec))
 	}
-	for t, was := range b.Conditions {
-		is := a.Conditions[t]
+	for t, old := range b.Conditions {
+		current := a.Conditions[t]
 		if s == Newer {
-			was, _, _ = strings.Cut(was, "/")
-			is, _, _ = strings.Cut(is, "/")
+			old, _, _ = strings.Cut(old, "/")
+			current, _, _ = strings.Cut(current, "/")
 		}
-		if was != is && (s == Same || was == "True") {
-			out = append(out, fmt.Sprintf("%s was %s and is %q", t, was, is))
+		if old != current && (s == Same || old == "True") {
+			out = append(out, fmt.Sprintf("%s was %s and is %q", t, old, current))
 		}
 	}
 	if s == Same {
-		_, added := keys(b.Conditions, a.Conditions)
-		for _, t := range added {
+		_, extra := keys(b.Conditions, a.Conditions)
+		for _, t := range extra {
 			out = append(out, "condition "+t+" is left behind")
 		}
 	}
-	for path, was := range b.Identity {
-		if is := a.Identity[path]; !reflect.DeepEqual(was, is) {
-			out = append(out, fmt.Sprintf("%s was %v and is %v", path, was, is))
+	for path, old := range b.Identity {
+		if current := a.Identity[path]; !reflect.DeepEqual(old, current) {
+			out = append(out, fmt.Sprintf("%s was %v and is %v", path, old, current))
 		}
 	}
 	return out
@@ -128,33 +128,33 @@ func (b Object) differences(a Object, s Strictness) []string {
 
 func (b Tailnet) differences(a Tailnet) []string {
 	var out []string
-	missing, added := keys(b.Devices, a.Devices)
+	missing, extra := keys(b.Devices, a.Devices)
 	for _, id := range missing {
 		out = append(out, fmt.Sprintf("device %s (%s) is gone", id, b.Devices[id].Name))
 	}
-	for _, id := range added {
+	for _, id := range extra {
 		out = append(out, fmt.Sprintf("device %s (%s) is new", id, a.Devices[id].Name))
 	}
-	for id, was := range b.Devices {
-		is, ok := a.Devices[id]
+	for id, old := range b.Devices {
+		current, ok := a.Devices[id]
 		switch {
 		case !ok:
-		case was.Created != is.Created || was.NodeKey != is.NodeKey:
-			out = append(out, fmt.Sprintf("device %s (%s) registered again", id, was.Name))
-		case was.Name != is.Name || !slices.Equal(was.Addresses, is.Addresses):
-			out = append(out, fmt.Sprintf("device %s was %s at %v and is %s at %v", id, was.Name, was.Addresses, is.Name, is.Addresses))
+		case old.Created != current.Created || old.NodeKey != current.NodeKey:
+			out = append(out, fmt.Sprintf("device %s (%s) registered again", id, old.Name))
+		case old.Name != current.Name || !slices.Equal(old.Addresses, current.Addresses):
+			out = append(out, fmt.Sprintf("device %s was %s at %v and is %s at %v", id, old.Name, old.Addresses, current.Name, current.Addresses))
 		}
 	}
-	missing, added = keys(b.Services, a.Services)
+	missing, extra = keys(b.Services, a.Services)
 	for _, n := range missing {
 		out = append(out, n+" is gone")
 	}
-	for _, n := range added {
+	for _, n := range extra {
 		out = append(out, n+" is new")
 	}
-	for n, was := range b.Services {
-		if is, ok := a.Services[n]; ok && !slices.Equal(was, is) {
-			out = append(out, fmt.Sprintf("%s had the addresses %v and has %v", n, was, is))
+	for n, old := range b.Services {
+		if current, ok := a.Services[n]; ok && !slices.Equal(old, current) {
+			out = append(out, fmt.Sprintf("%s had the addresses %v and has %v", n, old, current))
 		}
 	}
 	if !maps.Equal(b.Keys, a.Keys) {
@@ -167,20 +167,20 @@ func (b Tailnet) differences(a Tailnet) []string {
 }
 
 // keys returns the keys that only the first map has, and those that only the second has, sorted.
-func keys[V any](before, after map[string]V) (missing, added []string) {
-	for k := range before {
-		if _, ok := after[k]; !ok {
+func keys[V any](old, current map[string]V) (missing, extra []string) {
+	for k := range old {
+		if _, ok := current[k]; !ok {
 			missing = append(missing, k)
 		}
 	}
-	for k := range after {
-		if _, ok := before[k]; !ok {
-			added = append(added, k)
+	for k := range current {
+		if _, ok := old[k]; !ok {
+			extra = append(extra, k)
 		}
 	}
 	slices.Sort(missing)
-	slices.Sort(added)
-	return missing, added
+	slices.Sort(extra)
+	return missing, extra
 }
 
 // within reports whether all of a value is in another, which may have more fields.

@@ -37,16 +37,16 @@ func TestAddTailnet(t *testing.T) {
 	if err := r.Client(t).VIPServices().CreateOrUpdate(t.Context(), tailscale.VIPService{Name: "svc:web", Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"}}); err != nil {
 		t.Fatal(err)
 	}
-	before := read()
-	one := before.Tailnets["one"]
-	d := one.Devices[id]
+	initial := read()
+	tailnet := initial.Tailnets["one"]
+	d := tailnet.Devices[id]
 	if d.Name == "" || d.Created == "" || d.NodeKey == "" || len(d.Addresses) != 2 {
 		t.Errorf("AddTailnet(...): the device is %+v", d)
 	}
-	if len(one.Services["svc:web"]) == 0 || one.Keys[key.ID] == "" || one.KeysMade != 1 {
-		t.Errorf("AddTailnet(...): got %+v", one)
+	if len(tailnet.Services["svc:web"]) == 0 || tailnet.Keys[key.ID] == "" || tailnet.KeysMade != 1 {
+		t.Errorf("AddTailnet(...): got %+v", tailnet)
 	}
-	if diff := cmp.Diff([]string(nil), Differences(before, read(), Same)); diff != "" {
+	if diff := cmp.Diff([]string(nil), Differences(initial, read(), Same)); diff != "" {
 		t.Errorf("the state did not change: -want, +got:\n%s", diff)
 	}
 
@@ -54,7 +54,7 @@ func TestAddTailnet(t *testing.T) {
 	if err := r.Client(t).Keys().Delete(t.Context(), r.NewKey(t, false, "tag:k8s").ID); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"tailnet one: 1 keys were made"}, Differences(before, read(), Same)); diff != "" {
+	if diff := cmp.Diff([]string{"tailnet one: 1 keys were made"}, Differences(initial, read(), Same)); diff != "" {
 		t.Errorf("a key was made: -want, +got:\n%s", diff)
 	}
 

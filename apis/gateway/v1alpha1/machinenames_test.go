@@ -15,23 +15,23 @@ import (
 func TestMachineNames(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		in     string
+		input  string
 		want   v1alpha1.MachineNames
 		err    bool
 	}{
-		"Names":  {reason: "Names are a list.", in: `["a", "b"]`, want: v1alpha1.MachineNames{"a", "b"}},
-		"Number": {reason: "An earlier version wrote the number of machines.", in: `2`},
-		"Null":   {reason: "There may be none.", in: `null`},
-		"Word":   {reason: "Nothing else was ever written.", in: `"a"`, err: true},
+		"Names":  {reason: "Names are a list.", input: `["a", "b"]`, want: v1alpha1.MachineNames{"a", "b"}},
+		"Number": {reason: "An earlier version wrote the number of machines.", input: `2`},
+		"Null":   {reason: "There may be none.", input: `null`},
+		"Word":   {reason: "Nothing else was ever written.", input: `"a"`, err: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got v1alpha1.MachineNames
-			if err := json.Unmarshal([]byte(tc.in), &got); (err != nil) != tc.err {
-				t.Errorf("%s\nUnmarshal(%s): unexpected error %v", tc.reason, tc.in, err)
+			if err := json.Unmarshal([]byte(tc.input), &got); (err != nil) != tc.err {
+				t.Errorf("%s\nUnmarshal(%s): unexpected error %v", tc.reason, tc.input, err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nUnmarshal(%s): -want, +got:\n%s", tc.reason, tc.in, diff)
+				t.Errorf("%s\nUnmarshal(%s): -want, +got:\n%s", tc.reason, tc.input, diff)
 			}
 		})
 	}

@@ -170,11 +170,11 @@ func parse(t *testing.T, y string) map[string]any {
 // errors of a claim differ.
 func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
 	t.Helper()
-	asked, before := runtime.DeepCopyJSON(o), runtime.DeepCopyJSON(old)
+	original, previous := runtime.DeepCopyJSON(o), runtime.DeepCopyJSON(old)
 	errs := s.answer(t, o, old)
 	for _, c := range s.claims {
-		claim := runtime.DeepCopyJSON(asked)
-		got := c.answer(t, claim, runtime.DeepCopyJSON(before))
+		claim := runtime.DeepCopyJSON(original)
+		got := c.answer(t, claim, runtime.DeepCopyJSON(previous))
 		if diff := cmp.Diff(messages(errs), messages(got)); diff != "" {
 			t.Errorf("answers: -%s, +%s of claims:\n%s", s.crd.Spec.Names.Kind, c.crd.Spec.Names.Kind, diff)
 		}
@@ -208,12 +208,12 @@ func (s served) answer(t *testing.T, o, old map[string]any) field.ErrorList {
 	if s.rules == nil {
 		return errs
 	}
-	var before any
+	var previous any
 	if old != nil {
 		defaulting.Default(old, s.structural)
-		before = old
+		previous = old
 	}
-	more, _ := s.rules.Validate(t.Context(), nil, s.structural, o, before, cel.RuntimeCELCostBudget)
+	more, _ := s.rules.Validate(t.Context(), nil, s.structural, o, previous, cel.RuntimeCELCostBudget)
 	return append(errs, more...)
 }
 

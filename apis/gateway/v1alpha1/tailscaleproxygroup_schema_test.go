@@ -14,7 +14,7 @@ func TestTailscaleProxyGroupSchema(t *testing.T) {
 	spec := func(lines string) string {
 		return "metadata: {name: edge}\nspec:\n  " + strings.ReplaceAll(lines, "\n", "\n  ")
 	}
-	const least = "type: ingress\ntailnets: [{name: prod}]"
+	const minimal = "type: ingress\ntailnets: [{name: prod}]"
 
 	cases := map[string]struct {
 		reason string
@@ -24,7 +24,7 @@ func TestTailscaleProxyGroupSchema(t *testing.T) {
 	}{
 		"Least": {
 			reason: "The required fields are enough.",
-			obj:    spec(least),
+			obj:    spec(minimal),
 		},
 		"All": {
 			reason: "All settings other than those of pods are accepted.",
@@ -48,13 +48,13 @@ template:
 		"OtherType": {
 			reason: "The type is immutable.",
 			obj:    spec("type: egress\ntailnets: [{name: prod}]"),
-			old:    spec(least),
+			old:    spec(minimal),
 			want:   "is immutable; create another TailscaleProxyGroup instead",
 		},
 		"OtherTailnets": {
 			reason: "Tailnets and zones can be changed.",
 			obj:    spec("type: ingress\ntailnets: [{name: staging}]\nzones: [b]"),
-			old:    spec(least + "\nzones: [a]"),
+			old:    spec(minimal + "\nzones: [a]"),
 		},
 		"NoTailnet": {
 			reason: "A group needs a tailnet.",
@@ -68,36 +68,36 @@ template:
 		},
 		"Replicas": {
 			reason: "Replicas cannot be negative.",
-			obj:    spec(least + "\nreplicas: -1"),
+			obj:    spec(minimal + "\nreplicas: -1"),
 			want:   "spec.replicas",
 		},
 		"Root": {
 			reason: "The rules for proxies apply to a template.",
-			obj:    spec(least + "\ntemplate: {proxy: {securityContext: {runAsUser: 0}}}"),
+			obj:    spec(minimal + "\ntemplate: {proxy: {securityContext: {runAsUser: 0}}}"),
 			want:   "spec.template.proxy.securityContext.runAsUser",
 		},
 		"Zone": {
 			reason: "Zones must be valid label values.",
-			obj:    spec(least + "\nzones: ['a b']"),
+			obj:    spec(minimal + "\nzones: ['a b']"),
 			want:   "spec.zones[0]",
 		},
 		"ZoneTwice": {
 			reason: "The zone must be set in one place.",
-			obj:    spec(least + "\nzones: [a]\ntemplate: {proxy: {nodeSelector: {topology.kubernetes.io/zone: b}}}"),
+			obj:    spec(minimal + "\nzones: [a]\ntemplate: {proxy: {nodeSelector: {topology.kubernetes.io/zone: b}}}"),
 			want:   "remove topology.kubernetes.io/zone from template.proxy.nodeSelector",
 		},
 		"ZoneOfTemplate": {
 			reason: "The nodeSelector of a group without zones may select a zone.",
-			obj:    spec(least + "\ntemplate: {proxy: {nodeSelector: {topology.kubernetes.io/zone: b}}}"),
+			obj:    spec(minimal + "\ntemplate: {proxy: {nodeSelector: {topology.kubernetes.io/zone: b}}}"),
 		},
 		"OurLabel": {
 			reason: "The prefix gateway.tailscale.com is reserved.",
-			obj:    spec(least + "\ntemplate: {labels: {gateway.tailscale.com/proxy-group: other}}"),
+			obj:    spec(minimal + "\ntemplate: {labels: {gateway.tailscale.com/proxy-group: other}}"),
 			want:   "use another prefix",
 		},
 		"EgressOfIngress": {
 			reason: "Ingress proxies do not carry traffic to the tailnet.",
-			obj:    spec(least + "\ntemplate: {endpoints: [{name: db, tailscaleIP: 100.64.0.9, port: 5432}]}"),
+			obj:    spec(minimal + "\ntemplate: {endpoints: [{name: db, tailscaleIP: 100.64.0.9, port: 5432}]}"),
 			want:   "need type egress or bidirectional",
 		},
 		"UDPTarget": {

@@ -71,19 +71,19 @@ func elsewhere(s *tailnetv1alpha1.HealthReportSpec) bool {
 
 // failover returns the failover of a report that replaces another at a time. Only a change of the
 // traffic's destination counts: the first report of an object has none.
-func failover(was, is *tailnetv1alpha1.HealthReportSpec, at metav1.Time) *tailnetv1alpha1.HealthReportFailover {
-	if was == nil {
+func failover(previous, current *tailnetv1alpha1.HealthReportSpec, at metav1.Time) *tailnetv1alpha1.HealthReportFailover {
+	if previous == nil {
 		return nil
 	}
-	switch before, now := elsewhere(was), elsewhere(is); {
-	case !before && now:
-		return &tailnetv1alpha1.HealthReportFailover{Failover: at, Reason: reason(is)}
-	case before && !now && was.Failover != nil:
-		out := *was.Failover
+	switch newAway, oldAway := elsewhere(previous), elsewhere(current); {
+	case !newAway && oldAway:
+		return &tailnetv1alpha1.HealthReportFailover{Failover: at, Reason: reason(current)}
+	case newAway && !oldAway && previous.Failover != nil:
+		out := *previous.Failover
 		out.Failback = &at
 		return &out
 	}
-	return was.Failover
+	return previous.Failover
 }
 
 // reason returns the reason of a failover: that of the first unhealthy endpoint of a port without

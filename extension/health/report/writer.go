@@ -66,7 +66,7 @@ type Writer struct {
 	targets Targets
 	kube    client.Client
 	objects client.Reader
-	only    *types.NamespacedName
+	gateway *types.NamespacedName
 	log     logging.Logger
 
 	wake chan struct{}
@@ -91,26 +91,26 @@ type report struct {
 }
 
 // NewWriter returns a Writer that Run starts. kube writes reports, and lists them once for each
-// call of Run; objects reads our kinds from a cache. only is the Gateway of this extension; nil
+// call of Run; objects reads our kinds from a cache. gateway is the Gateway of this extension; nil
 // stands for the installed extension, which serves all Gateways. The installed extension's reports
 // take precedence: a Gateway's own extension reports only objects of its namespace that the
 // installed one does not report.
-func NewWriter(t Targets, kube client.Client, objects client.Reader, only *types.NamespacedName, log logging.Logger) *Writer {
-	return &Writer{targets: t, kube: kube, objects: objects, only: only, log: log, wake: make(chan struct{}, 1), pending: map[Object]struct{}{}}
+func NewWriter(t Targets, kube client.Client, objects client.Reader, gateway *types.NamespacedName, log logging.Logger) *Writer {
+	return &Writer{targets: t, kube: kube, objects: objects, gateway: gateway, log: log, wake: make(chan struct{}, 1), pending: map[Object]struct{}{}}
 }
 
 // mine reports whether this extension writes an existing report.
 func (w *Writer) mine(r *tailnetv1alpha1.HealthReport) bool {
-	if w.only == nil {
+	if w.gateway == nil {
 		return r.Annotations[gatewayKey] == ""
 	}
-	return r.Annotations[gatewayKey] == w.only.Name
+	return r.Annotations[gatewayKey] == w.gateway.Name
 }
 
 // checkWriter returns errOthers if another extension writes the object's report. The installed
 // extension takes over reports of others, which then stop.
 func (w *Writer) checkWriter(ctx context.Context, o Object) error {
-	if w.only == nil {
+	if w.gateway == nil {
 		return nil
 	}
 	r := &tailnetv1alpha1.HealthReport{}
@@ -194,12 +194,12 @@ func (w *Writer) Run(ctx context.Context) error {
 	// Changes from here on are recorded, and the first pass covers all objects.
 	w.begin()
 	defer w.end()
-	known, err := w.list(ctx)
+	reports, err := w.list(ctx)
 	if err != nil {
 		return err
 	}
 	due := map[Object]struct{}{}
-	for o := range known {
+	for o := range reports {
 		due[o] = struct{}{}
 	}
 	for _, t := range w.targets.Targets(nil) {
@@ -217,7 +217,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		for o := range w.take() {
 			due[o] = struct{}{}
 		}
-		timer.Reset(w.write(ctx, due, known))
+		timer.Reset(w.write(ctx, due, reports))
 	}
 }
 
@@ -226,11 +226,11 @@ func (w *Writer) list(ctx context.Context) (map[Object]*report, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	l := &tailnetv1alpha1.HealthReportList{}
-	var in []client.ListOption
-	if w.only != nil {
-		in = append(in, client.InNamespace(w.only.Namespace))
+	var opts []client.ListOption
+	if w.gateway != nil {
+		opts = append(opts, client.InNamespace(w.gateway.Namespace))
 	}
-	if err := w.kube.List(ctx, l, in...); err != nil {
+	if err := w.kube.List(ctx, l, opts...); err != nil {
 		return nil, errors.Wrap(err, "cannot list HealthReports")
 	}
 	out := map[Object]*report{}
@@ -243,13 +243,13 @@ func (w *Writer) list(ctx context.Context) (map[Object]*report, error) {
 }
 
 // write writes the reports that are due, and returns the time until the next one is.
-func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[Object]*report) time.Duration {
+func (w *Writer) write(ctx context.Context, due map[Object]struct{}, reports map[Object]*report) time.Duration {
 	wait := time.Hour
-	now := time.Now()
+	at := time.Now()
 	ready := map[Object]struct{}{}
 	for o := range due {
-		if r := known[o]; r != nil && now.Before(r.next) {
-			wait = min(wait, r.next.Sub(now))
+		if r := reports[o]; r != nil && at.Before(r.next) {
+			wait = min(wait, r.next.Sub(at))
 			continue
 		}
 		ready[o] = struct{}{}
@@ -257,30 +257,30 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[O
 	if len(ready) == 0 {
 		return wait
 	}
-	by := map[Object][]health.Target{}
+	byObject := map[Object][]health.Target{}
 	for _, t := range w.targets.Targets(func(k ir.TargetKey) bool { _, ok := ready[ObjectOf(k)]; return ok }) {
 		o := ObjectOf(t.Key)
-		by[o] = append(by[o], t)
+		byObject[o] = append(byObject[o], t)
 	}
 	for o := range ready {
-		now := time.Now()
-		err := w.settle(ctx, o, by[o], known)
+		start := time.Now()
+		err := w.settle(ctx, o, byObject[o], reports)
 		if errors.Is(err, errOthers) {
-			delete(known, o)
-			if len(by[o]) == 0 {
+			delete(reports, o)
+			if len(byObject[o]) == 0 {
 				delete(due, o)
 				continue
 			}
-			known[o] = &report{next: now.Add(recheck)}
+			reports[o] = &report{next: start.Add(recheck)}
 			wait = min(wait, recheck)
 			continue
 		}
 		if err != nil {
 			w.log.Info("Cannot report health", "kind", o.kind(), "object", o.String(), "error", err)
-			if known[o] == nil {
-				known[o] = &report{}
+			if reports[o] == nil {
+				reports[o] = &report{}
 			}
-			known[o].next = now.Add(retry)
+			reports[o].next = start.Add(retry)
 			wait = min(wait, retry)
 			continue
 		}
@@ -290,10 +290,10 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[O
 }
 
 // settle writes or deletes the report of one object.
-func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, known map[Object]*report) error {
+func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, reports map[Object]*report) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if len(targets) == 0 && known[o] == nil {
+	if len(targets) == 0 && reports[o] == nil {
 		return nil
 	}
 	if len(targets) == 0 {
@@ -305,15 +305,15 @@ func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, 
 		if err := client.IgnoreNotFound(w.kube.Delete(ctx, r)); err != nil {
 			return errors.Wrap(err, "cannot delete HealthReport")
 		}
-		delete(known, o)
+		delete(reports, o)
 		return nil
 	}
 	spec := build(o, targets)
-	if r := known[o]; r != nil && r.spec.TargetRef.Name != "" {
+	if r := reports[o]; r != nil && r.spec.TargetRef.Name != "" {
 		// The API keeps whole seconds.
 		spec.Failover = failover(&r.spec, &spec, metav1.Now().Rfc3339Copy())
 	}
-	if r := known[o]; r != nil && reflect.DeepEqual(r.spec, spec) {
+	if r := reports[o]; r != nil && reflect.DeepEqual(r.spec, spec) {
 		return nil
 	}
 	if err := w.checkWriter(ctx, o); err != nil {
@@ -322,7 +322,7 @@ func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, 
 	owner, err := w.owner(ctx, o)
 	if kerrors.IsNotFound(err) {
 		// The object is being deleted, and its report with it.
-		delete(known, o)
+		delete(reports, o)
 		return nil
 	}
 	if err != nil {
@@ -334,8 +334,8 @@ func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, 
 		ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, OwnerReferences: []metav1.OwnerReference{owner}},
 		Spec:       spec,
 	}
-	if w.only != nil {
-		u.Annotations = map[string]string{gatewayKey: w.only.Name}
+	if w.gateway != nil {
+		u.Annotations = map[string]string{gatewayKey: w.gateway.Name}
 	}
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(u)
 	if err != nil {
@@ -344,7 +344,7 @@ func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, 
 	if err := w.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: raw}), manager, client.ForceOwnership); err != nil {
 		return errors.Wrap(err, "cannot apply HealthReport")
 	}
-	known[o] = &report{spec: spec, next: time.Now().Add(pause)}
+	reports[o] = &report{spec: spec, next: time.Now().Add(pause)}
 	return nil
 }
 

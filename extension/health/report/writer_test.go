@@ -242,16 +242,16 @@ func TestWriterCost(t *testing.T) {
 		defer d.stop()
 		d.probed.set(targetOf("web", 80), targetOf("other", 80))
 		after(warmUp + 2*pause)
-		before := maps.Clone(d.probed.shown)
+		initial := maps.Clone(d.probed.shown)
 		d.probed.set(targetOf("web", 80, "10.0.0.1"), targetOf("other", 80))
 		for range 10 {
 			d.w.Changed([]ir.TargetKey{keyOf("web", 80)})
 			after(time.Millisecond)
 		}
-		if got := d.probed.shown[keyOf("web", 80)] - before[keyOf("web", 80)]; got != 1 {
+		if got := d.probed.shown[keyOf("web", 80)] - initial[keyOf("web", 80)]; got != 1 {
 			t.Errorf("want the changed object to be read once until its next report is due, got %d times", got)
 		}
-		if got := d.probed.shown[keyOf("other", 80)] - before[keyOf("other", 80)]; got != 0 {
+		if got := d.probed.shown[keyOf("other", 80)] - initial[keyOf("other", 80)]; got != 0 {
 			t.Errorf("want no other object to be read, got %d times", got)
 		}
 	})
@@ -259,7 +259,7 @@ func TestWriterCost(t *testing.T) {
 
 // TestFailover checks the failover in reports.
 func TestFailover(t *testing.T) {
-	first, now := metav1.Unix(1000, 0), metav1.Unix(2000, 0)
+	first, second := metav1.Unix(1000, 0), metav1.Unix(2000, 0)
 	spec := func(f *tailnetv1alpha1.HealthReportFailover, unhealthy []tailnetv1alpha1.UnhealthyEndpoint, tiers ...tailnetv1alpha1.HealthTier) *tailnetv1alpha1.HealthReportSpec {
 		out := &tailnetv1alpha1.HealthReportSpec{Failover: f}
 		for i, tier := range tiers {
@@ -269,26 +269,26 @@ func TestFailover(t *testing.T) {
 	}
 	const local, remote, last = tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort
 	unhealthy := []tailnetv1alpha1.UnhealthyEndpoint{{Name: "app", Reason: "HTTP status 500"}}
-	before := &tailnetv1alpha1.HealthReportFailover{Failover: first, Reason: "app at port 80: HTTP status 500"}
-	back := &tailnetv1alpha1.HealthReportFailover{Failover: first, Failback: &now, Reason: before.Reason}
+	previous := &tailnetv1alpha1.HealthReportFailover{Failover: first, Reason: "app at port 80: HTTP status 500"}
+	back := &tailnetv1alpha1.HealthReportFailover{Failover: first, Failback: &second, Reason: previous.Reason}
 	cases := map[string]struct {
-		reason  string
-		was, is *tailnetv1alpha1.HealthReportSpec
-		want    *tailnetv1alpha1.HealthReportFailover
+		reason            string
+		previous, current *tailnetv1alpha1.HealthReportSpec
+		want              *tailnetv1alpha1.HealthReportFailover
 	}{
-		"First":       {reason: "The first report of an object should have none.", is: spec(nil, unhealthy, remote)},
-		"Steady":      {reason: "Nothing has changed.", was: spec(nil, nil, local, local), is: spec(nil, unhealthy, local, local)},
-		"Failover":    {reason: "One port is enough.", was: spec(nil, nil, local, local), is: spec(nil, unhealthy, local, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "app at port 81: HTTP status 500"}},
-		"NoneLeft":    {reason: "Removed endpoints are not unhealthy.", was: spec(nil, nil, local), is: spec(nil, nil, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "there is no local endpoint"}},
-		"Stays":       {reason: "A change between two remote destinations is no failover.", was: spec(before, unhealthy, remote), is: spec(nil, unhealthy, last), want: before},
-		"Failback":    {reason: "All ports must have local endpoints again.", was: spec(before, unhealthy, remote, local), is: spec(nil, nil, local, local), want: back},
-		"NotAll":      {reason: "One port is not enough.", was: spec(before, unhealthy, remote, remote), is: spec(nil, unhealthy, remote, local), want: before},
-		"Again":       {reason: "The last failover counts.", was: spec(back, nil, local), is: spec(nil, unhealthy, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: now, Reason: "app at port 80: HTTP status 500"}},
-		"NeverFailed": {reason: "An object that began with remote endpoints has not failed over.", was: spec(nil, unhealthy, remote), is: spec(nil, nil, local)},
+		"First":       {reason: "The first report of an object should have none.", current: spec(nil, unhealthy, remote)},
+		"Steady":      {reason: "Nothing has changed.", previous: spec(nil, nil, local, local), current: spec(nil, unhealthy, local, local)},
+		"Failover":    {reason: "One port is enough.", previous: spec(nil, nil, local, local), current: spec(nil, unhealthy, local, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: second, Reason: "app at port 81: HTTP status 500"}},
+		"NoneLeft":    {reason: "Removed endpoints are not unhealthy.", previous: spec(nil, nil, local), current: spec(nil, nil, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: second, Reason: "there is no local endpoint"}},
+		"Stays":       {reason: "A change between two remote destinations is no failover.", previous: spec(previous, unhealthy, remote), current: spec(nil, unhealthy, last), want: previous},
+		"Failback":    {reason: "All ports must have local endpoints again.", previous: spec(previous, unhealthy, remote, local), current: spec(nil, nil, local, local), want: back},
+		"NotAll":      {reason: "One port is not enough.", previous: spec(previous, unhealthy, remote, remote), current: spec(nil, unhealthy, remote, local), want: previous},
+		"Again":       {reason: "The last failover counts.", previous: spec(back, nil, local), current: spec(nil, unhealthy, remote), want: &tailnetv1alpha1.HealthReportFailover{Failover: second, Reason: "app at port 80: HTTP status 500"}},
+		"NeverFailed": {reason: "An object that began with remote endpoints has not failed over.", previous: spec(nil, unhealthy, remote), current: spec(nil, nil, local)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, failover(tc.was, tc.is, now)); diff != "" {
+			if diff := cmp.Diff(tc.want, failover(tc.previous, tc.current, second)); diff != "" {
 				t.Errorf("\n%s\nfailover(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -336,8 +336,8 @@ func TestTwoExtensions(t *testing.T) {
 		own.w = NewWriter(own.probed, own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
 		own.probed.set(targetOf("web", 80))
 		changed := []ir.TargetKey{keyOf("web", 80)}
-		// by returns the writer of web's report. Empty for the installed one.
-		by := func() (string, int32) {
+		// author returns the writer of web's report. Empty for the installed one.
+		author := func() (string, int32) {
 			t.Helper()
 			r := &tailnetv1alpha1.HealthReport{}
 			if err := installed.kube.Get(t.Context(), ObjectOf(keyOf("web", 80)).report(), r); err != nil {
@@ -350,28 +350,28 @@ func TestTwoExtensions(t *testing.T) {
 		own.start(t)
 		defer own.stop()
 		after(warmUp + time.Second)
-		if who, _ := by(); who != "team" {
-			t.Errorf("%q reports, want the Gateway's own extension: the installed one has no route to the object", who)
+		if gateway, _ := author(); gateway != "team" {
+			t.Errorf("%q reports, want the Gateway's own extension: the installed one has no route to the object", gateway)
 		}
 
 		installed.probed.set(targetOf("web", 80, "10.0.0.1"))
 		installed.w.Changed(changed)
 		after(pause)
-		if who, n := by(); who != "" || n != 1 {
-			t.Errorf("%q reports %d, want the installed one to take over", who, n)
+		if gateway, n := author(); gateway != "" || n != 1 {
+			t.Errorf("%q reports %d, want the installed one to take over", gateway, n)
 		}
 		own.probed.set(targetOf("web", 80, "10.0.0.1", "10.0.0.2"))
 		own.w.Changed(changed)
 		after(time.Minute)
-		if who, n := by(); who != "" || n != 1 {
-			t.Errorf("%q reports %d, want the other one to stop", who, n)
+		if gateway, n := author(); gateway != "" || n != 1 {
+			t.Errorf("%q reports %d, want the other one to stop", gateway, n)
 		}
 
 		installed.probed.set()
 		installed.w.Changed(changed)
 		after(recheck + pause)
-		if who, n := by(); who != "team" || n != 0 {
-			t.Errorf("%q reports %d, want the Gateway's own again after the installed one lost its route", who, n)
+		if gateway, n := author(); gateway != "team" || n != 0 {
+			t.Errorf("%q reports %d, want the Gateway's own again after the installed one lost its route", gateway, n)
 		}
 	})
 }
@@ -385,8 +385,8 @@ func TestWriterTakesOver(t *testing.T) {
 				Spec:       build(o, targets),
 			}
 		}
-		gone := ObjectOf(keyOf("gone", 80))
-		d := newDesk(t, web(), report(ObjectOf(keyOf("web", 80)), targetOf("web", 80)), report(gone))
+		unused := ObjectOf(keyOf("gone", 80))
+		d := newDesk(t, web(), report(ObjectOf(keyOf("web", 80)), targetOf("web", 80)), report(unused))
 		d.probed.set(targetOf("web", 80), targetOf("ownerless", 80))
 		d.start(t)
 		defer d.stop()
@@ -395,7 +395,7 @@ func TestWriterTakesOver(t *testing.T) {
 			t.Errorf("%d writes, want none: the report is up to date, and a missing object has no report", n)
 		}
 		r := &tailnetv1alpha1.HealthReport{}
-		if err := d.kube.Get(t.Context(), gone.report(), r); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := d.kube.Get(t.Context(), unused.report(), r); client.IgnoreNotFound(err) != nil || err == nil {
 			t.Errorf("an unused report remains: %v", err)
 		}
 	})

@@ -56,8 +56,8 @@ func TestFromOpenAPI(t *testing.T) {
 		if diff := cmp.Diff(got, parsed, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("Parse(Format()): -want, +got:\n%s", diff)
 		}
-		again, err := parsed.Format()
-		if diff := cmp.Diff(string(text), string(again)); err != nil || diff != "" {
+		reformatted, err := parsed.Format()
+		if diff := cmp.Diff(string(text), string(reformatted)); err != nil || diff != "" {
 			t.Fatalf("Format() again: %v: -want, +got:\n%s", err, diff)
 		}
 	}

@@ -103,23 +103,23 @@ func (r *reader) operation(method, path string, shared []*spec3.Parameter, op *s
 // parameter's description.
 func (r *reader) parameter(o *Operation, p *spec3.Parameter) error {
 	if ref := p.Ref.String(); ref != "" {
-		to := r.doc.Components.Parameters[strings.TrimPrefix(ref, "#/components/parameters/")]
-		if to == nil {
+		target := r.doc.Components.Parameters[strings.TrimPrefix(ref, "#/components/parameters/")]
+		if target == nil {
 			return errors.Errorf("cannot follow %q", ref)
 		}
-		p = to
+		p = target
 	}
 	o.Scopes = append(o.Scopes, scopes(p.Description)...)
 	at := map[string]Value{}
-	all := walker{reader: r, into: at, without: func(*spec.Schema) bool { return false }}
+	all := walker{reader: r, values: at, excluded: func(*spec.Schema) bool { return false }}
 	if err := all.walk("$", p.Schema, 0); err != nil {
 		return err
 	}
-	add := func(to *map[string]Value) {
-		if *to == nil {
-			*to = map[string]Value{}
+	add := func(dst *map[string]Value) {
+		if *dst == nil {
+			*dst = map[string]Value{}
 		}
-		(*to)[p.Name] = at["$"]
+		(*dst)[p.Name] = at["$"]
 	}
 	switch p.In {
 	case "path":
@@ -133,14 +133,14 @@ func (r *reader) parameter(o *Operation, p *spec3.Parameter) error {
 }
 
 // content returns media types and the content of JSON bodies.
-func (r *reader) content(content map[string]*spec3.MediaType, without func(*spec.Schema) bool) ([]string, map[string]Value, error) {
-	w := walker{reader: r, into: map[string]Value{}, without: without}
+func (r *reader) content(content map[string]*spec3.MediaType, excluded func(*spec.Schema) bool) ([]string, map[string]Value, error) {
+	w := walker{reader: r, values: map[string]Value{}, excluded: excluded}
 	if m := content[mediaJSON]; m != nil {
 		if err := w.walk("$", m.Schema, 0); err != nil {
 			return nil, nil, err
 		}
 	}
-	return slices.Sorted(maps.Keys(content)), w.into, nil
+	return slices.Sorted(maps.Keys(content)), w.values, nil
 }
 
 // isReadOnly reports whether a schema is of replies only.
@@ -152,26 +152,26 @@ func isWriteOnly(s *spec.Schema) bool { return s.ExtraProps["writeOnly"] == true
 // A walker notes the content of schemas.
 type walker struct {
 	reader *reader
-	into   map[string]Value
+	values map[string]Value
 
-	// without reports whether a schema is left out.
-	without func(*spec.Schema) bool
+	// excluded reports whether a schema is left out.
+	excluded func(*spec.Schema) bool
 }
 
 // walk notes the content of a schema at a place, and below.
-func (w walker) walk(at string, s *spec.Schema, depth int) error {
-	if s == nil || w.without(s) {
+func (w walker) walk(location string, s *spec.Schema, depth int) error {
+	if s == nil || w.excluded(s) {
 		return nil
 	}
 	if depth > maxDepth {
-		return errors.Errorf("%s refers to itself", at)
+		return errors.Errorf("%s refers to itself", location)
 	}
 	if ref := s.Ref.String(); ref != "" {
-		to := w.reader.doc.Components.Schemas[strings.TrimPrefix(ref, "#/components/schemas/")]
-		if to == nil {
+		target := w.reader.doc.Components.Schemas[strings.TrimPrefix(ref, "#/components/schemas/")]
+		if target == nil {
 			return errors.Errorf("cannot follow %q", ref)
 		}
-		return w.walk(at, to, depth+1)
+		return w.walk(location, target, depth+1)
 	}
 	v := Value(strings.Join(slices.Sorted(slices.Values(s.Type)), "|"))
 	if s.Format != "" {
@@ -180,27 +180,27 @@ func (w walker) walk(at string, s *spec.Schema, depth int) error {
 	if len(s.Enum) > 0 {
 		v += Value("=" + strings.Join(texts(s.Enum), "|"))
 	}
-	w.into[at] = joined(w.into[at], v)
+	w.values[location] = joined(w.values[location], v)
 	for _, alternatives := range [][]spec.Schema{s.AllOf, s.AnyOf, s.OneOf} {
 		for i := range alternatives {
-			if err := w.walk(at, &alternatives[i], depth+1); err != nil {
+			if err := w.walk(location, &alternatives[i], depth+1); err != nil {
 				return err
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := s.Properties[name]
-		if err := w.walk(at+"."+name, &p, depth+1); err != nil {
+		if err := w.walk(location+"."+name, &p, depth+1); err != nil {
 			return err
 		}
 	}
 	if s.AdditionalProperties != nil {
-		if err := w.walk(at+"{}", s.AdditionalProperties.Schema, depth+1); err != nil {
+		if err := w.walk(location+"{}", s.AdditionalProperties.Schema, depth+1); err != nil {
 			return err
 		}
 	}
 	if s.Items != nil {
-		return w.walk(at+"[]", s.Items.Schema, depth+1)
+		return w.walk(location+"[]", s.Items.Schema, depth+1)
 	}
 	return nil
 }

@@ -26,39 +26,39 @@ func Undocumented(described map[string]Value, body []byte) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-func undocumented(described map[string]Value, at string, v any) []string {
+func undocumented(described map[string]Value, location string, v any) []string {
 	t := typeOf(v)
-	d, ok := described[at]
+	d, ok := described[location]
 	if !ok || !d.Has(t) {
-		return []string{at + " " + t}
+		return []string{location + " " + t}
 	}
 	var found []string
 	switch v := v.(type) {
 	case map[string]any:
-		if opaque(described, at) {
+		if opaque(described, location) {
 			return nil
 		}
 		for name, p := range v {
-			below := at + "." + name
-			if _, ok := described[below]; !ok {
-				if _, ok := described[at+"{}"]; ok {
-					below = at + "{}"
+			child := location + "." + name
+			if _, ok := described[child]; !ok {
+				if _, ok := described[location+"{}"]; ok {
+					child = location + "{}"
 				}
 			}
-			found = append(found, undocumented(described, below, p)...)
+			found = append(found, undocumented(described, child, p)...)
 		}
 	case []any:
 		for _, item := range v {
-			found = append(found, undocumented(described, at+"[]", item)...)
+			found = append(found, undocumented(described, location+"[]", item)...)
 		}
 	}
 	return found
 }
 
 // opaque reports whether nothing is said of an object's properties.
-func opaque(described map[string]Value, at string) bool {
+func opaque(described map[string]Value, location string) bool {
 	for place := range described {
-		if strings.HasPrefix(place, at+".") || strings.HasPrefix(place, at+"{}") {
+		if strings.HasPrefix(place, location+".") || strings.HasPrefix(place, location+"{}") {
 			return false
 		}
 	}

@@ -67,19 +67,19 @@ func (d *Dir) Write(data []byte) (bool, error) {
 // followed the links. All older generations are removed before anything is written, so that a
 // volume that was full has room for the next attempt.
 func (d *Dir) WriteFiles(files map[string][]byte) (bool, error) {
-	have := make(map[string][]byte)
+	existing := make(map[string][]byte)
 	for _, name := range append([]string{d.name}, d.others...) {
 		b, err := d.ReadFile(name)
 		if err != nil {
 			return false, err
 		}
 		if b != nil {
-			have[name] = b
+			existing[name] = b
 		}
 	}
-	data := maps.Clone(have)
+	data := maps.Clone(existing)
 	maps.Copy(data, files)
-	if maps.EqualFunc(have, data, bytes.Equal) {
+	if maps.EqualFunc(existing, data, bytes.Equal) {
 		return false, nil
 	}
 	if err := os.MkdirAll(d.path, dirMode); err != nil {

@@ -61,9 +61,9 @@ func (c Config) Equal(o Config) bool {
 
 // A Picker chooses backends. Its methods are safe for concurrent use. The zero value has no backends.
 type Picker struct {
-	mu      sync.Mutex
-	least   bool
-	members []*member
+	mu               sync.Mutex
+	leastConnections bool
+	members          []*member
 
 	// picks is the number of picks.
 	picks uint64
@@ -92,16 +92,16 @@ type member struct {
 // Set replaces the backends. Those that stay, by their addresses, keep their open connections, and
 // their shares as long as the weights and priorities of all are the same: what a backend is owed by other
 // weights would decide for as many connections as the sum of these.
-func (p *Picker) Set(c Config, now time.Time) {
+func (p *Picker) Set(c Config, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.members
-	p.least, p.members = c.LeastConnections, make([]*member, 0, len(c.Backends))
+	previous := p.members
+	p.leastConnections, p.members = c.LeastConnections, make([]*member, 0, len(c.Backends))
 	reweighted := false
 	for _, b := range c.Backends {
 		m := &member{}
-		if i := slices.IndexFunc(before, func(o *member) bool { return o.Address == b.Address }); i >= 0 {
-			m, before = before[i], slices.Delete(slices.Clone(before), i, i+1)
+		if i := slices.IndexFunc(previous, func(o *member) bool { return o.Address == b.Address }); i >= 0 {
+			m, previous = previous[i], slices.Delete(slices.Clone(previous), i, i+1)
 			reweighted = reweighted || m.Weight != b.Weight || m.Priority != b.Priority
 		}
 		m.Backend = b
@@ -110,7 +110,7 @@ func (p *Picker) Set(c Config, now time.Time) {
 			m.failed = true
 		case probe.Healthy:
 			if m.failed {
-				m.failed, m.notBefore = false, now.Add(b.FailbackDelay)
+				m.failed, m.notBefore = false, at.Add(b.FailbackDelay)
 			}
 		case probe.Unknown:
 		}
@@ -149,27 +149,27 @@ func (p *Picker) Choose() *Choice { return &Choice{p: p} }
 // A Choice is the backends that one connection or request tries, one after the other. Its methods are
 // not safe for concurrent use.
 type Choice struct {
-	p     *Picker
-	tried []*member
-	on    *member
+	p      *Picker
+	tried  []*member
+	chosen *member
 }
 
 // Next returns the first backend to try, and after that, the next one: a second call means that there
 // is no connection to the one before. It returns false once all have been tried.
-func (c *Choice) Next(now time.Time) (Backend, bool) {
+func (c *Choice) Next(at time.Time) (Backend, bool) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
-	if c.on != nil {
-		c.on.open--
-		c.on.notBefore = later(c.on.notBefore, now.Add(avoidance))
-		c.on = nil
+	if c.chosen != nil {
+		c.chosen.open--
+		c.chosen.notBefore = later(c.chosen.notBefore, at.Add(avoidance))
+		c.chosen = nil
 	}
-	m := c.p.pick(now, c.tried)
+	m := c.p.pick(at, c.tried)
 	if m == nil {
 		return Backend{}, false
 	}
 	m.open++
-	c.on, c.tried = m, append(c.tried, m)
+	c.chosen, c.tried = m, append(c.tried, m)
 	return m.Backend, true
 }
 
@@ -177,9 +177,9 @@ func (c *Choice) Next(now time.Time) (Backend, bool) {
 func (c *Choice) Done() {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
-	if c.on != nil {
-		c.on.open--
-		c.on = nil
+	if c.chosen != nil {
+		c.chosen.open--
+		c.chosen = nil
 	}
 }
 
@@ -192,13 +192,13 @@ const (
 )
 
 // class returns the class of a backend. Priorities count within a class.
-func (m *member) class(now time.Time) int {
+func (m *member) class(at time.Time) int {
 	switch {
 	case m.Health == probe.Unhealthy:
 		return classUnhealthy
 	case m.Health == probe.Unknown:
 		return classUnknown
-	case now.Before(m.notBefore):
+	case at.Before(m.notBefore):
 		return classAvoided
 	}
 	return classUsable
@@ -206,18 +206,18 @@ func (m *member) class(now time.Time) int {
 
 // pick returns the backend that receives the next connection, or nil if all have been tried. The
 // caller holds the lock.
-func (p *Picker) pick(now time.Time, tried []*member) *member {
+func (p *Picker) pick(at time.Time, tried []*member) *member {
 	var best []*member
 	for _, m := range p.members {
 		if slices.Contains(tried, m) {
 			continue
 		}
 		if len(best) > 0 {
-			than := cmp.Or(cmp.Compare(m.class(now), best[0].class(now)), cmp.Compare(m.Priority, best[0].Priority))
-			if than > 0 {
+			order := cmp.Or(cmp.Compare(m.class(at), best[0].class(at)), cmp.Compare(m.Priority, best[0].Priority))
+			if order > 0 {
 				continue
 			}
-			if than < 0 {
+			if order < 0 {
 				best = best[:0]
 			}
 		}
@@ -233,7 +233,7 @@ func (p *Picker) pick(now time.Time, tried []*member) *member {
 
 // next returns one of the best backends. The caller holds the lock.
 func (p *Picker) next(best []*member) *member {
-	if p.least {
+	if p.leastConnections {
 		return idlest(best)
 	}
 	return turn(best)

@@ -88,8 +88,8 @@ func authorities(o Options) *x509.CertPool {
 type WaitError struct {
 	error
 
-	// After is how long to wait. Zero if the server does not say.
-	After time.Duration
+	// Delay is how long to wait. Zero if the server does not say.
+	Delay time.Duration
 }
 
 // Unwrap returns the error without the wait.
@@ -123,7 +123,7 @@ func (c *Client) Answers(ctx context.Context, config []byte) error {
 	defer res.Body.Close() // Only read.
 	if res.StatusCode != http.StatusOK {
 		s, _ := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 32) // Zero if it is none, and the largest number if it is larger.
-		return &WaitError{error: errors.Errorf("the control server answers %d", res.StatusCode), After: time.Duration(s) * time.Second}
+		return &WaitError{error: errors.Errorf("the control server answers %d", res.StatusCode), Delay: time.Duration(s) * time.Second}
 	}
 	var keys tailcfg.OverTLSPublicKeyResponse
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&keys); err != nil {

@@ -53,11 +53,11 @@ func TestAnswers(t *testing.T) {
 		reason string
 		serve  http.HandlerFunc
 		want   string
-		after  time.Duration
+		delay  time.Duration
 	}{
 		"Answers":     {reason: "A key is an answer.", serve: serveKey},
-		"Limited":     {reason: "A limited server says when to ask again.", serve: status(429, "Retry-After", "7"), want: "answers 429", after: 7 * time.Second},
-		"Overflow":    {reason: "A time that no duration holds is a long one.", serve: status(429, "Retry-After", "9223372037"), want: "answers 429", after: math.MaxUint32 * time.Second},
+		"Limited":     {reason: "A limited server says when to ask again.", serve: status(429, "Retry-After", "7"), want: "answers 429", delay: 7 * time.Second},
+		"Overflow":    {reason: "A time that no duration holds is a long one.", serve: status(429, "Retry-After", "9223372037"), want: "answers 429", delay: math.MaxUint32 * time.Second},
 		"Unavailable": {reason: "A server that is down does not answer.", serve: status(503), want: "answers 503"},
 		"Reset": {
 			reason: "Neither does one that resets connections.",
@@ -84,23 +84,23 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("\n%s\nAnswers(...): want %q, got %v", tc.reason, tc.want, err)
 			}
 			w := &WaitError{}
-			if errors.As(err, &w); w.After != tc.after {
-				t.Errorf("\n%s\nAnswers(...): want a wait of %s, got %s", tc.reason, tc.after, w.After)
+			if errors.As(err, &w); w.Delay != tc.delay {
+				t.Errorf("\n%s\nAnswers(...): want a wait of %s, got %s", tc.reason, tc.delay, w.Delay)
 			}
 		})
 	}
 }
 
 func TestAnswersByProxy(t *testing.T) {
-	var asked string
+	var host string
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = r.URL.Host
+		host = r.URL.Host
 		serveKey(w, r)
 	}))
 	defer proxy.Close()
 	c := config(t, "http://control.example.com")
-	if err := NewClient(Options{HTTPProxy: proxy.URL}).Answers(t.Context(), c); err != nil || asked != "control.example.com" {
-		t.Errorf("Answers(...): want an answer by the proxy, got %v; the proxy was asked for %q", err, asked)
+	if err := NewClient(Options{HTTPProxy: proxy.URL}).Answers(t.Context(), c); err != nil || host != "control.example.com" {
+		t.Errorf("Answers(...): want an answer by the proxy, got %v; the proxy was asked for %q", err, host)
 	}
 	// RFC 2606: the name never resolves.
 	c = config(t, "http://control.invalid")

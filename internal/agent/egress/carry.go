@@ -40,7 +40,7 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn, firs
 	})
 	defer stop()
 
-	sent := make(chan int64, 1)
+	total := make(chan int64, 1)
 	go func() {
 		head, err := sendFirst(target.UnixConn, client, first)
 		n := int64(0)
@@ -57,7 +57,7 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn, firs
 			_ = target.CloseWrite()
 			_, _ = io.Copy(io.Discard, client)
 		}
-		sent <- n
+		total <- n
 	}()
 
 	down = answer(client, target)
@@ -65,7 +65,7 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn, firs
 	_ = client.CloseWrite()
 	_ = client.SetReadDeadline(time.Now().Add(lingerPause))
 	_ = target.Close()
-	up = <-sent
+	up = <-total
 	_ = client.Close()
 	return up, down
 }
@@ -87,9 +87,9 @@ func sendFirst(target io.Writer, client *net.TCPConn, first func([]byte)) (int64
 		}
 		return 0, err
 	}
-	sent, err := target.Write(b[:n])
+	written, err := target.Write(b[:n])
 	first(b[:n])
-	return int64(sent), err
+	return int64(written), err
 }
 
 // answer copies from the target to the client until the target closes, or stays silent for too

@@ -28,10 +28,10 @@ type connection struct {
 // since the first one that did not find it. It returns when to call it again if the netmap does
 // not change, or zero. Tailscaled itself does not notice that the node is gone until the client
 // sends data, see cutIdle.
-func (s *Server) CutGone(now time.Time) time.Time {
+func (s *Server) CutGone(at time.Time) time.Time {
 	var next time.Time
 	for _, p := range s.all() {
-		cut, due := p.cutGone(now, s.goneFor)
+		cut, due := p.cutGone(at, s.goneFor)
 		for _, target := range slices.Sorted(slices.Values(cut)) {
 			s.log.Info("Ending connection to a node that has left the tailnet", "target", target)
 		}
@@ -71,7 +71,7 @@ func (p *port) follow(client net.Conn, r Route) {
 }
 
 // cutGone cuts connections, and returns their targets, and when the next connection is due.
-func (p *port) cutGone(now time.Time, after time.Duration) (cut []string, next time.Time) {
+func (p *port) cutGone(at time.Time, absence time.Duration) (cut []string, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
@@ -80,10 +80,10 @@ func (p *port) cutGone(now time.Time, after time.Duration) (cut []string, next t
 			continue
 		}
 		if c.goneSince.IsZero() {
-			c.goneSince = now
+			c.goneSince = at
 		}
-		due := c.goneSince.Add(after)
-		if !now.Before(due) {
+		due := c.goneSince.Add(absence)
+		if !at.Before(due) {
 			c.cut()
 			cut = append(cut, c.target)
 			continue

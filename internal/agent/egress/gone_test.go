@@ -35,18 +35,18 @@ func TestCutGone(t *testing.T) {
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	steps := []struct {
 		reason  string
-		at      int
+		second  int
 		present bool
 		unknown bool
 		next    time.Time
 	}{
-		{reason: "A node in the netmap needs no further call.", at: 0, present: true},
-		{reason: "A node that is gone is due after a minute.", at: 10, next: at(70)},
-		{reason: "It is not due earlier.", at: 69, next: at(70)},
-		{reason: "A node that is back is not gone.", at: 69, present: true},
-		{reason: "The minute begins again.", at: 75, next: at(135)},
-		{reason: "While the netmap is not known, no node is gone.", at: 130, unknown: true},
-		{reason: "The minute begins when it is known again.", at: 140, next: at(200)},
+		{reason: "A node in the netmap needs no further call.", second: 0, present: true},
+		{reason: "A node that is gone is due after a minute.", second: 10, next: at(70)},
+		{reason: "It is not due earlier.", second: 69, next: at(70)},
+		{reason: "A node that is back is not gone.", second: 69, present: true},
+		{reason: "The minute begins again.", second: 75, next: at(135)},
+		{reason: "While the netmap is not known, no node is gone.", second: 130, unknown: true},
+		{reason: "The minute begins when it is known again.", second: 140, next: at(200)},
 	}
 	for _, s := range steps {
 		present.Store(s.present)
@@ -55,9 +55,9 @@ func TestCutGone(t *testing.T) {
 			continue
 		}
 		// The connection is followed in a separate goroutine.
-		f.eventually(s.reason, func() bool { return f.server.CutGone(at(s.at)).Equal(s.next) })
+		f.eventually(s.reason, func() bool { return f.server.CutGone(at(s.second)).Equal(s.next) })
 		if err := echoed(c); err != nil {
-			t.Fatalf("\n%s\nThe connection was cut at %d s: %v", s.reason, s.at, err)
+			t.Fatalf("\n%s\nThe connection was cut at %d s: %v", s.reason, s.second, err)
 		}
 	}
 	if next := f.server.CutGone(at(200)); !next.IsZero() {

@@ -17,29 +17,29 @@ const userTimeout = 2 * time.Minute
 const looks = 4
 
 // cutIdle calls cut once a connection has carried no data in either direction for the duration
-// after, until ctx is done. It ends connections whose node has vanished while the client sends
+// idle, until ctx is done. It ends connections whose node has vanished while the client sends
 // nothing: tailscaled sends no keepalives on connections that it dials (tailscale.com
 // wgengine/netstack, DialContextTCP), and Linux answers the client's keepalives. The kernel
 // copies the bytes, so cutIdle reads the byte counts from the kernel.
-func cutIdle(ctx context.Context, client *net.TCPConn, after time.Duration, cut func()) {
-	tick := time.NewTicker(max(after/looks, time.Millisecond))
+func cutIdle(ctx context.Context, client *net.TCPConn, idle time.Duration, cut func()) {
+	tick := time.NewTicker(max(idle/looks, time.Millisecond))
 	defer tick.Stop()
-	last, since := transferred{}, time.Now()
+	last, changed := transferred{}, time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		now, err := transfer(client)
+		current, err := transfer(client)
 		if err != nil {
 			return // The connection was closed.
 		}
-		if now != last {
-			last, since = now, time.Now()
+		if current != last {
+			last, changed = current, time.Now()
 			continue
 		}
-		if time.Since(since) >= after {
+		if time.Since(changed) >= idle {
 			cut()
 			return
 		}

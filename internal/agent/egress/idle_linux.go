@@ -27,9 +27,9 @@ func transfer(c *net.TCPConn) (transferred, error) {
 		return transferred{}, errors.Wrap(err, "cannot look at connection")
 	}
 	var info *unix.TCPInfo
-	var got error
-	err = raw.Control(func(fd uintptr) { info, got = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
-	if err = errors.Join(err, got); err != nil {
+	var infoErr error
+	err = raw.Control(func(fd uintptr) { info, infoErr = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
+	if err = errors.Join(err, infoErr); err != nil {
 		return transferred{}, errors.Wrap(err, "cannot look at connection")
 	}
 	return transferred{received: info.Bytes_received, acked: info.Bytes_acked}, nil

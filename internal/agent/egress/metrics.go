@@ -67,16 +67,16 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 // If the target was forgotten in the meantime, that series is no longer collected. A target
 // that returns gets a new series.
 type carried struct {
-	current prometheus.Gauge
-	out, in prometheus.Counter
+	current       prometheus.Gauge
+	out, received prometheus.Counter
 }
 
 func (m *Metrics) open(target string) carried {
 	m.connections.WithLabelValues(target).Inc()
 	c := carried{
-		current: m.current.WithLabelValues(target),
-		out:     m.bytes.WithLabelValues(target, "out"),
-		in:      m.bytes.WithLabelValues(target, "in"),
+		current:  m.current.WithLabelValues(target),
+		out:      m.bytes.WithLabelValues(target, "out"),
+		received: m.bytes.WithLabelValues(target, "in"),
 	}
 	c.current.Inc()
 	return c
@@ -85,7 +85,7 @@ func (m *Metrics) open(target string) carried {
 func (c carried) closed(up, down int64) {
 	c.current.Dec()
 	c.out.Add(float64(up))
-	c.in.Add(float64(down))
+	c.received.Add(float64(down))
 }
 
 func (m *Metrics) refuse(target, reason string) {

@@ -152,7 +152,7 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 		return
 	}
 	p.follow(client, r)
-	counted, known := p.opened(r.Target)
+	counted, tracked := p.opened(r.Target)
 	if p.server.idle > 0 {
 		go cutIdle(ctx, client, p.server.idle, cancel)
 	}
@@ -161,7 +161,7 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 		first = func(data []byte) { p.server.record(ctx, d, data) }
 	}
 	up, down := carry(ctx, client, target, first)
-	if known {
+	if tracked {
 		counted.closed(up, down)
 	}
 }

@@ -329,11 +329,11 @@ func TestPhases(t *testing.T) {
 	route := Route{Target: "db", Addr: addrDB}
 	f.server.Set(t.Context(), map[uint16]Route{10000: route})
 	c := f.connect(10000)
-	ping := func(c net.Conn, what string) error {
-		if _, err := io.WriteString(c, what); err != nil {
+	ping := func(c net.Conn, text string) error {
+		if _, err := io.WriteString(c, text); err != nil {
 			return err
 		}
-		b := make([]byte, len(what))
+		b := make([]byte, len(text))
 		_, err := io.ReadFull(c, b)
 		return err
 	}

@@ -82,21 +82,21 @@ func TestTraces(t *testing.T) {
 	}
 	dialled := []span{{Trace: traceID, Parent: "b7ad6b7169203331", Target: "db/5432", Peer: addrDB.Addr().String()}}
 	cases := map[string]struct {
-		reason string
-		addr   netip.AddrPort
-		sent   string
-		want   []span
+		reason  string
+		addr    netip.AddrPort
+		payload string
+		want    []span
 	}{
-		"HTTP":      {reason: "The dial is a child of the request's span.", addr: addrDB, sent: get(sampled), want: dialled},
-		"Body":      {reason: "A body may follow at once.", addr: addrDB, sent: strings.Replace(get(sampled), "GET", "POST", 1) + strings.Repeat("b", 1<<20), want: dialled},
-		"HTTP2":     {reason: "Headers of HTTP/2 are compressed.", addr: addrDB, sent: requestHTTP2(t, sampled), want: dialled},
-		"Unsampled": {reason: "A trace that is not recorded gets no span.", addr: addrDB, sent: get(unsampled)},
-		"None":      {reason: "A request without a trace gets none.", addr: addrDB, sent: "GET / HTTP/1.1\r\nHost: db\r\n\r\n"},
-		"Invalid":   {reason: "Clients may send anything.", addr: addrDB, sent: get("00-zz")},
-		"Bytes":     {reason: "Other protocols have no trace.", addr: addrDB, sent: "\x16\x03\x01" + sampled},
-		"Garbage":   {reason: "A connection of HTTP/2 may be broken.", addr: addrDB, sent: http2.ClientPreface + strings.Repeat("\xff", 100)},
+		"HTTP":      {reason: "The dial is a child of the request's span.", addr: addrDB, payload: get(sampled), want: dialled},
+		"Body":      {reason: "A body may follow at once.", addr: addrDB, payload: strings.Replace(get(sampled), "GET", "POST", 1) + strings.Repeat("b", 1<<20), want: dialled},
+		"HTTP2":     {reason: "Headers of HTTP/2 are compressed.", addr: addrDB, payload: requestHTTP2(t, sampled), want: dialled},
+		"Unsampled": {reason: "A trace that is not recorded gets no span.", addr: addrDB, payload: get(unsampled)},
+		"None":      {reason: "A request without a trace gets none.", addr: addrDB, payload: "GET / HTTP/1.1\r\nHost: db\r\n\r\n"},
+		"Invalid":   {reason: "Clients may send anything.", addr: addrDB, payload: get("00-zz")},
+		"Bytes":     {reason: "Other protocols have no trace.", addr: addrDB, payload: "\x16\x03\x01" + sampled},
+		"Garbage":   {reason: "A connection of HTTP/2 may be broken.", addr: addrDB, payload: http2.ClientPreface + strings.Repeat("\xff", 100)},
 		"NoHost": {
-			reason: "A failed dial is recorded with the reason.", sent: get(sampled),
+			reason: "A failed dial is recorded with the reason.", payload: get(sampled),
 			want: []span{{Trace: traceID, Parent: "b7ad6b7169203331", Target: "db/5432", Failed: reasonNoHost}},
 		},
 	}
@@ -107,7 +107,7 @@ func TestTraces(t *testing.T) {
 			received := make(chan string, 1)
 			f := newFixture(t, func(c net.Conn) {
 				defer func() { _ = c.Close() }()
-				data := make([]byte, len(tc.sent))
+				data := make([]byte, len(tc.payload))
 				_, err := io.ReadFull(c, data)
 				if err != nil {
 					t.Error(err)
@@ -118,12 +118,12 @@ func TestTraces(t *testing.T) {
 				t.Fatal(failed)
 			}
 			c := f.connect(5432)
-			if _, err := io.WriteString(c, tc.sent); err != nil {
+			if _, err := io.WriteString(c, tc.payload); err != nil {
 				t.Fatal(err)
 			}
 			if tc.addr.IsValid() {
-				if got := <-received; got != tc.sent {
-					t.Errorf("%s\nThe target received %d bytes, want the %d that were sent", tc.reason, len(got), len(tc.sent))
+				if got := <-received; got != tc.payload {
+					t.Errorf("%s\nThe target received %d bytes, want the %d that were sent", tc.reason, len(got), len(tc.payload))
 				}
 			}
 			// The end of the connection.
@@ -141,13 +141,13 @@ func TestTraces(t *testing.T) {
 func TestTracesBounded(t *testing.T) {
 	// A frame of HTTP/2 that claims to have 16 MiB.
 	claimed := []byte(http2.ClientPreface + "\xff\xff\xff\x04\x00\x00\x00\x00\x00")
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	var initial, final runtime.MemStats
+	runtime.ReadMemStats(&initial)
 	for range 10 {
 		headersOf(claimed)
 	}
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > 10<<20 {
+	runtime.ReadMemStats(&final)
+	if n := final.TotalAlloc - initial.TotalAlloc; n > 10<<20 {
 		t.Errorf("A frame that claims to be long needs %d bytes", n/10)
 	}
 

@@ -107,8 +107,8 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Running: simtest.Start(t, simtest.AutoApprove), t: t}
 	w.switches(func(sw *tailnetsim.Switches) { sw.CertDomains = tailnetsim.CertServed })
-	on := true
-	if err := w.Client(t).TailnetSettings().Update(t.Context(), tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &on}); err != nil {
+	enabled := true
+	if err := w.Client(t).TailnetSettings().Update(t.Context(), tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &enabled}); err != nil {
 		t.Fatalf("cannot turn on HTTPS: %v", err)
 	}
 	dns, err := w.StartDNS("127.0.0.1:0")
@@ -263,19 +263,19 @@ type results struct {
 	n  map[issue.Result]int
 }
 
-func (r *results) add(of issue.Result) {
+func (r *results) add(result issue.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.n == nil {
 		r.n = map[issue.Result]int{}
 	}
-	r.n[of]++
+	r.n[result]++
 }
 
-func (r *results) count(of issue.Result) int {
+func (r *results) count(result issue.Result) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.n[of]
+	return r.n[result]
 }
 
 // issuer requests certificates for names, once control grants them.
@@ -298,7 +298,7 @@ func issuer(t *testing.T, lc localapi.Client, domains []string) (*issue.Issuer, 
 }
 
 // eventually waits longer than simtest.Eventually: an order takes seconds.
-func eventually(t *testing.T, what string, ok func() bool, state func() any) {
+func eventually(t *testing.T, description string, ok func() bool, state func() any) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -307,7 +307,7 @@ func eventually(t *testing.T, what string, ok func() bool, state func() any) {
 		select {
 		case <-tick.C:
 		case <-end:
-			t.Fatalf("timed out waiting: %s: %+v", what, state())
+			t.Fatalf("timed out waiting: %s: %+v", description, state())
 		}
 	}
 }
@@ -347,7 +347,7 @@ func TestLimits(t *testing.T) {
 		if !strings.Contains(st.Problem, `too many certificates (6) already issued for "`+w.Domain()+`"`) {
 			t.Errorf("%s: want the words of the limit, got %q", name, st.Problem)
 		}
-		if after := st.Until.Sub(begin); after < 27*time.Hour || after > 28*time.Hour+patience {
+		if delay := st.LimitEnd.Sub(begin); delay < 27*time.Hour || delay > 28*time.Hour+patience {
 			t.Errorf("%s: want a refusal until a sixth of a week later, got %+v", name, st)
 		}
 	}
@@ -359,7 +359,7 @@ func TestLimits(t *testing.T) {
 	second, others := w.host("second", 1, nil)
 	j, s := issuer(t, second, others)
 	eventually(t, "a refusal of the account", func() bool { return s.count(issue.Limited) == 1 }, func() any { return j.Statuses() })
-	if st := j.Statuses()[others[0]]; st.Until.IsZero() || !strings.Contains(st.Problem, "too many new registrations (1) from this IP address") {
+	if st := j.Statuses()[others[0]]; st.LimitEnd.IsZero() || !strings.Contains(st.Problem, "too many new registrations (1) from this IP address") {
 		t.Errorf("want the refusal of the account, got %+v", st)
 	}
 }

@@ -114,27 +114,27 @@ type Issuer struct {
 	// attempts holds the attempts under way and the waiting ones, by name.
 	attempts map[string]*attempt
 
-	// until holds the times until which a limit refuses a name. They outlast sessions, and the wish
+	// refusals holds the times at which a limit's refusals of a name end. They outlast sessions, and the wish
 	// for a name: another request would be refused, too.
-	until map[string]time.Time
+	refusals map[string]time.Time
 
 	// granted are the names that control grants to the machine. When they change, regranted is
 	// closed and replaced.
 	granted   []string
 	regranted chan struct{}
 
-	// closed is until when a limit refuses all names without a certificate, why is its refusal, and
+	// closed is until when a limit refuses all names without a certificate, reason is its refusal, and
 	// issued holds the names that have one.
 	closed time.Time
-	why    string
+	reason string
 	issued map[string]bool
 }
 
 // A Status is the progress of a wanted name.
 type Status struct {
-	// Asked reports whether a certificate was requested from tailscaled in this session, or will
+	// Requested reports whether a certificate was requested from tailscaled in this session, or will
 	// be when it is the name's turn. This happens once control has granted the name.
-	Asked bool
+	Requested bool
 
 	// Began is when the last attempt began: the one under way, or the one that ended last. Zero if
 	// none did.
@@ -144,10 +144,10 @@ type Status struct {
 	// fail.
 	Problem string
 
-	// Limited reports whether a limit of the certificate authority is the problem, and Until when
-	// it ends. Until is zero if the certificate authority did not say.
-	Limited bool
-	Until   time.Time
+	// Limited reports whether a limit of the certificate authority is the problem, and LimitEnd
+	// when it ends. LimitEnd is zero if the certificate authority did not say.
+	Limited  bool
+	LimitEnd time.Time
 }
 
 // An attempt is one request for a certificate.
@@ -165,7 +165,7 @@ type attempt struct {
 func New(ctx context.Context, c Client, o Options) *Issuer {
 	i := &Issuer{
 		ctx: ctx, client: c, opts: o, slots: make(chan struct{}, maxAttempts),
-		wanted: map[string]Status{}, attempts: map[string]*attempt{}, until: map[string]time.Time{},
+		wanted: map[string]Status{}, attempts: map[string]*attempt{}, refusals: map[string]time.Time{},
 		issued: map[string]bool{}, regranted: make(chan struct{}),
 	}
 	i.manager = certs.NewCertManager(certClient{issuer: i}, func(format string, args ...any) {
@@ -220,17 +220,17 @@ func (i *Issuer) grants() ([]string, <-chan struct{}) {
 func (i *Issuer) begin(session int, domains []string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	before := i.session
+	previous := i.session
 	i.session = session
-	maps.DeleteFunc(i.until, func(_ string, until time.Time) bool { return until.Before(time.Now()) })
+	maps.DeleteFunc(i.refusals, func(_ string, limitEnd time.Time) bool { return limitEnd.Before(time.Now()) })
 	wanted := make(map[string]Status, len(domains))
 	for _, d := range domains {
 		st := i.wanted[d]
-		st.Asked = st.Asked && before == session
+		st.Requested = st.Requested && previous == session
 		wanted[d] = st
 	}
 	i.wanted = wanted
-	return before
+	return previous
 }
 
 // Statuses returns the status of each wanted name. A name that waits because a limit refuses all
@@ -241,7 +241,7 @@ func (i *Issuer) Statuses() map[string]Status {
 	out := maps.Clone(i.wanted)
 	for name, st := range out {
 		if i.attempts[name] != nil && st.Problem == "" && !i.issued[name] && i.closed.After(time.Now()) {
-			st.Problem, st.Limited, st.Until = i.why, true, i.closed
+			st.Problem, st.Limited, st.LimitEnd = i.reason, true, i.closed
 			out[name] = st
 		}
 	}
@@ -279,31 +279,31 @@ func (i *Issuer) record(domain string, began time.Time, err error) {
 	st, result := Status{}, Issued
 	if err != nil {
 		st.Problem, result = cut(strings.Join(strings.Fields(err.Error()), " "), maxProblem), Failed
-		if st.Until, st.Limited = refusal(err, began, time.Now()); st.Limited {
+		if st.LimitEnd, st.Limited = refusal(err, began, time.Now()); st.Limited {
 			result = Limited
 		}
 		i.opts.Log.Info("Cannot get certificate", "domain", domain, "error", st.Problem, "limited", st.Limited)
 	}
 	i.opts.Attempted(result)
 	i.mu.Lock()
-	if st.Until.IsZero() {
-		delete(i.until, domain)
+	if st.LimitEnd.IsZero() {
+		delete(i.refusals, domain)
 	} else {
-		i.until[domain] = st.Until
+		i.refusals[domain] = st.LimitEnd
 	}
 	switch {
 	case err == nil:
 		i.issued[domain] = true
-	case !st.Until.IsZero() && !i.issued[domain] && general.MatchString(st.Problem):
-		i.closed, i.why = st.Until, st.Problem
+	case !st.LimitEnd.IsZero() && !i.issued[domain] && general.MatchString(st.Problem):
+		i.closed, i.reason = st.LimitEnd, st.Problem
 	}
-	before, wanted := i.wanted[domain]
+	previous, wanted := i.wanted[domain]
 	if wanted {
-		st.Asked, st.Began = before.Asked, before.Began
+		st.Requested, st.Began = previous.Requested, previous.Began
 		i.wanted[domain] = st
 	}
 	i.mu.Unlock()
-	if wanted && before != st {
+	if wanted && previous != st {
 		i.opts.Changed()
 	}
 }
@@ -318,7 +318,7 @@ func (i *Issuer) attempt(domain string) *attempt {
 	a := &attempt{session: i.session, done: make(chan struct{})}
 	i.attempts[domain] = a
 	if st, wanted := i.wanted[domain]; wanted {
-		st.Asked = true
+		st.Requested = true
 		i.wanted[domain] = st
 	}
 	go func() {
@@ -370,19 +370,19 @@ func (i *Issuer) run(a *attempt, domain string) error {
 func (i *Issuer) refused(domain string) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.issued[domain] || i.closed.Before(i.until[domain]) {
-		return i.until[domain]
+	if i.issued[domain] || i.closed.Before(i.refusals[domain]) {
+		return i.refusals[domain]
 	}
 	return i.closed
 }
 
 // start records that an attempt begins. It reports false if the name is not wanted.
-func (i *Issuer) start(a *attempt, domain string, now time.Time) bool {
+func (i *Issuer) start(a *attempt, domain string, at time.Time) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	st, wanted := i.wanted[domain]
 	if wanted {
-		a.session, st.Began = i.session, now
+		a.session, st.Began = i.session, at
 		i.wanted[domain] = st
 	}
 	return wanted
@@ -449,9 +449,9 @@ type certClient struct {
 // ValidateNotifyWatchOpt), and gets a whole netmap for each name. The agent's own watch knows the
 // names with every version.
 func (a certClient) WatchIPNBus(ctx context.Context, _ ipn.NotifyWatchOpt) (localclient.IPNBusWatcher, error) {
-	now := make(chan struct{})
-	close(now)
-	return &grantWatcher{ctx: ctx, issuer: a.issuer, changed: now}, nil
+	closed := make(chan struct{})
+	close(closed)
+	return &grantWatcher{ctx: ctx, issuer: a.issuer, changed: closed}, nil
 }
 
 // CertDomains returns the names that the machine can have certificates for.

@@ -27,10 +27,10 @@ type tailscaled struct {
 	// takes is how long an attempt takes.
 	takes time.Duration
 
-	mu     sync.Mutex
-	fails  error
-	asked  map[string]int
-	broken int
+	mu       sync.Mutex
+	fails    error
+	requests map[string]int
+	broken   int
 
 	// most is how many requests were under way at a time.
 	most, underWay int
@@ -42,7 +42,7 @@ func (f *tailscaled) CertPairWithValidity(ctx context.Context, domain string, _ 
 
 func (f *tailscaled) CertPair(ctx context.Context, domain string) ([]byte, []byte, error) {
 	f.mu.Lock()
-	f.asked[domain]++
+	f.requests[domain]++
 	f.underWay++
 	f.most = max(f.most, f.underWay)
 	f.mu.Unlock()
@@ -87,8 +87,8 @@ func (f *tailscaled) set(err error) {
 func (f *tailscaled) count() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := f.asked
-	f.asked = map[string]int{}
+	out := f.requests
+	f.requests = map[string]int{}
 	return out
 }
 
@@ -96,7 +96,7 @@ func TestIssuer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		f := &tailscaled{asked: map[string]int{}}
+		f := &tailscaled{requests: map[string]int{}}
 		results := map[Result]int{}
 		o := quiet()
 		var mu sync.Mutex
@@ -113,7 +113,7 @@ func TestIssuer(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		asked := func(reason string, want map[string]int) {
+		requested := func(reason string, want map[string]int) {
 			t.Helper()
 			if diff := cmp.Diff(want, f.count()); diff != "" {
 				t.Errorf("\n%s\nasked for: -want, +got:\n%s", reason, diff)
@@ -127,28 +127,28 @@ func TestIssuer(t *testing.T) {
 		}
 
 		set(1, "b.ts.net", "a.ts.net", "a.ts.net")
-		asked("A name must not be requested before control grants it.", map[string]int{})
+		requested("A name must not be requested before control grants it.", map[string]int{})
 		i.Grant([]string{"c.ts.net", "b.ts.net"})
 		synctest.Wait()
-		asked("A name must be requested as soon as control grants it.", map[string]int{"b.ts.net": 1})
+		requested("A name must be requested as soon as control grants it.", map[string]int{"b.ts.net": 1})
 		set(1, "a.ts.net")
 		set(1, "a.ts.net", "b.ts.net")
-		asked("A name that is wanted again must be requested again.", map[string]int{"b.ts.net": 1})
+		requested("A name that is wanted again must be requested again.", map[string]int{"b.ts.net": 1})
 		i.Grant([]string{"a.ts.net", "b.ts.net", "c.ts.net", "d.ts.net"})
 		synctest.Wait()
-		asked("The other names must not be requested again.", map[string]int{"a.ts.net": 1})
+		requested("The other names must not be requested again.", map[string]int{"a.ts.net": 1})
 		set(1, "a.ts.net", "b.ts.net")
-		asked("The same names must not be requested again.", map[string]int{})
+		requested("The same names must not be requested again.", map[string]int{})
 		<-time.After(25 * time.Hour)
 		synctest.Wait()
-		asked("The names must be requested again after a day, so that they are renewed.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		requested("The names must be requested again after a day, so that they are renewed.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
 		set(2, "a.ts.net", "b.ts.net")
-		asked("All names must be requested from a new tailscaled.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		requested("All names must be requested from a new tailscaled.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
 		problem("There must be no problem yet.", map[string]string{})
 
 		f.set(errors.New("500 Internal Server Error:\n" + strings.Repeat("x", 1000)))
 		set(2, "a.ts.net", "c.ts.net")
-		asked("A new name must be requested.", map[string]int{"c.ts.net": 1})
+		requested("A new name must be requested.", map[string]int{"c.ts.net": 1})
 		problem("A problem must be reported in one short line.",
 			map[string]string{"c.ts.net": "500 Internal Server Error: " + strings.Repeat("x", maxProblem-27)})
 		if diff := cmp.Diff(map[Result]int{Issued: 7, Failed: 1}, results); diff != "" {
@@ -157,7 +157,7 @@ func TestIssuer(t *testing.T) {
 		f.set(nil)
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
-		asked("The name must soon be requested again.", map[string]int{"c.ts.net": 1})
+		requested("The name must soon be requested again.", map[string]int{"c.ts.net": 1})
 		problem("A name with a certificate must have no problem.", map[string]string{})
 
 		f.set(errors.New("boom"))
@@ -171,13 +171,13 @@ func TestIssuer(t *testing.T) {
 func TestUnderWay(t *testing.T) {
 	boom := errors.New("boom")
 	type step struct {
-		// after is the time since the previous step.
-		after   time.Duration
+		// pause is the time since the previous step.
+		pause   time.Duration
 		session int
 		domains []string
 	}
 	type want struct {
-		Asked    map[string]int
+		Requests map[string]int
 		Broken   int
 		Problems map[string]string
 	}
@@ -191,37 +191,37 @@ func TestUnderWay(t *testing.T) {
 	}{
 		"NameFlaps": {
 			reason: "A name that is removed for a moment causes only one order.",
-			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 1}, {after: time.Second, session: 1, domains: a}},
-			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
+			steps:  []step{{session: 1, domains: a}, {pause: time.Second, session: 1}, {pause: time.Second, session: 1, domains: a}},
+			want:   want{Requests: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
 		},
 		"BusEnds": {
 			reason: "A new session with the same tailscaled orders no second certificate.",
-			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 2, domains: a}, {after: time.Second, session: 3, domains: a}},
-			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
+			steps:  []step{{session: 1, domains: a}, {pause: time.Second, session: 2, domains: a}, {pause: time.Second, session: 3, domains: a}},
+			want:   want{Requests: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
 		},
 		"Gone": {
 			reason: "The attempt for a name that is no longer wanted ends, and is not repeated.",
 			fails:  boom,
-			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 1}, {after: time.Hour, session: 1}},
-			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
+			steps:  []step{{session: 1, domains: a}, {pause: time.Second, session: 1}, {pause: time.Hour, session: 1}},
+			want:   want{Requests: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
 		},
 		"FailsForWhoCameBack": {
 			reason: "A failure is not repeated at once because a name was removed for a moment.",
 			fails:  boom,
-			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 1}, {after: time.Second, session: 1, domains: a}},
-			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{"a.ts.net": "boom"}},
+			steps:  []step{{session: 1, domains: a}, {pause: time.Second, session: 1}, {pause: time.Second, session: 1, domains: a}},
+			want:   want{Requests: map[string]int{"a.ts.net": 1}, Problems: map[string]string{"a.ts.net": "boom"}},
 		},
 		"FailsWithTheOldSession": {
 			reason: "An attempt that began with the previous tailscaled and fails is repeated with the new one.",
 			fails:  boom,
-			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 2, domains: a}, {after: 20 * time.Second, session: 2, domains: a}},
-			want:   want{Asked: map[string]int{"a.ts.net": 2}, Problems: map[string]string{"a.ts.net": "boom"}},
+			steps:  []step{{session: 1, domains: a}, {pause: time.Second, session: 2, domains: a}, {pause: 20 * time.Second, session: 2, domains: a}},
+			want:   want{Requests: map[string]int{"a.ts.net": 2}, Problems: map[string]string{"a.ts.net": "boom"}},
 		},
 		"PodEnds": {
 			reason: "All attempts end with the agent, and their results are not reported.",
 			steps:  []step{{session: 1, domains: a}},
 			ends:   time.Second,
-			want:   want{Asked: map[string]int{"a.ts.net": 1}, Broken: 1, Problems: map[string]string{}},
+			want:   want{Requests: map[string]int{"a.ts.net": 1}, Broken: 1, Problems: map[string]string{}},
 		},
 	}
 	for name, tc := range cases {
@@ -229,11 +229,11 @@ func TestUnderWay(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				f := &tailscaled{asked: map[string]int{}, takes: 10 * time.Second, fails: tc.fails}
+				f := &tailscaled{requests: map[string]int{}, takes: 10 * time.Second, fails: tc.fails}
 				i := New(ctx, f, quiet())
 				i.Grant(a)
 				for _, s := range tc.steps {
-					<-time.After(s.after)
+					<-time.After(s.pause)
 					if err := i.Set(ctx, s.session, s.domains); err != nil {
 						t.Fatalf("\n%s\nSet(...): %v", tc.reason, err)
 					}
@@ -244,7 +244,7 @@ func TestUnderWay(t *testing.T) {
 				}
 				<-time.After(30 * time.Second)
 				synctest.Wait()
-				got := want{Asked: f.count(), Broken: f.broken, Problems: problems(i)}
+				got := want{Requests: f.count(), Broken: f.broken, Problems: problems(i)}
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 				}
@@ -258,7 +258,7 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		f := &tailscaled{asked: map[string]int{}, takes: time.Minute}
+		f := &tailscaled{requests: map[string]int{}, takes: time.Minute}
 		var changes atomic.Int32
 		o := quiet()
 		o.Changed = func() { changes.Add(1) }
@@ -275,7 +275,7 @@ func TestTurns(t *testing.T) {
 		synctest.Wait()
 		waiting, last := 0, ""
 		for name, st := range i.Statuses() {
-			if !st.Asked {
+			if !st.Requested {
 				t.Errorf("%s must count as asked for: control has granted it", name)
 			}
 			if st.Began.IsZero() {
@@ -316,9 +316,9 @@ func TestLimited(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		begin := time.Now().UTC()
-		until := begin.Add(3 * time.Hour)
-		f := &tailscaled{asked: map[string]int{}, fails: errors.New(
-			"500 Internal Server Error: 429 urn:ietf:params:acme:error:rateLimited: too many certificates (50) already issued for \"tail1234.ts.net\" in the last 168h0m0s, retry after " + until.Format(time.DateTime) + " UTC: see https://letsencrypt.org/docs/rate-limits/")}
+		limitEnd := begin.Add(3 * time.Hour)
+		f := &tailscaled{requests: map[string]int{}, fails: errors.New(
+			"500 Internal Server Error: 429 urn:ietf:params:acme:error:rateLimited: too many certificates (50) already issued for \"tail1234.ts.net\" in the last 168h0m0s, retry after " + limitEnd.Format(time.DateTime) + " UTC: see https://letsencrypt.org/docs/rate-limits/")}
 		i := New(ctx, f, quiet())
 		a := []string{"a.ts.net"}
 		i.Grant(a)
@@ -330,8 +330,8 @@ func TestLimited(t *testing.T) {
 			synctest.Wait()
 		}
 		set(1, a...)
-		if st := i.Statuses()["a.ts.net"]; !st.Limited || !st.Until.Equal(until) {
-			t.Errorf("the refusal must name its end, %v: got %+v", until, st)
+		if st := i.Statuses()["a.ts.net"]; !st.Limited || !st.LimitEnd.Equal(limitEnd) {
+			t.Errorf("the refusal must name its end, %v: got %+v", limitEnd, st)
 		}
 		// Neither pauses of the schedule, nor a new tailscaled, nor another wish end the refusal.
 		<-time.After(30 * time.Minute)
@@ -363,7 +363,7 @@ func TestReplace(t *testing.T) {
 		reason    string
 		directory string
 		issuer    pkix.Name
-		left      time.Duration
+		remaining time.Duration
 		renewed   pkix.Name
 		fails     string
 		want      map[string]int
@@ -371,37 +371,37 @@ func TestReplace(t *testing.T) {
 	}{
 		"Good": {
 			reason: "A good certificate is left alone.",
-			issuer: issuerProduction, left: 60 * day,
+			issuer: issuerProduction, remaining: 60 * day,
 			want: map[string]int{"get": 2},
 		},
 		"Staging": {
 			reason:    "A staging certificate is replaced when the directory is another one.",
-			directory: other, issuer: issuerStaging, left: 60 * day, renewed: pkix.Name{CommonName: "Example"},
+			directory: other, issuer: issuerStaging, remaining: 60 * day, renewed: pkix.Name{CommonName: "Example"},
 			want: map[string]int{"get": 2, "renew": 1},
 		},
 		"ToStaging": {
 			reason:    "A certificate is replaced when the directory is that of staging.",
-			directory: "https://" + hostStaging + "/directory", issuer: issuerProduction, left: 60 * day, renewed: issuerStaging,
+			directory: "https://" + hostStaging + "/directory", issuer: issuerProduction, remaining: 60 * day, renewed: issuerStaging,
 			want: map[string]int{"get": 2, "renew": 1},
 		},
 		"StagingY": {
 			reason:    "A certificate of staging is left alone there, also one with the organization of production.",
-			directory: "https://" + hostStaging + "/directory", issuer: issuerStagingY, left: 60 * day,
+			directory: "https://" + hostStaging + "/directory", issuer: issuerStagingY, remaining: 60 * day,
 			want: map[string]int{"get": 2},
 		},
 		"PassesOn": {
 			reason:    "A directory that passes orders on to staging gets one more order, and not one each day.",
-			directory: other, issuer: issuerStaging, left: 60 * day, renewed: issuerStaging,
+			directory: other, issuer: issuerStaging, remaining: 60 * day, renewed: issuerStaging,
 			want: map[string]int{"get": 2, "renew": 1},
 		},
 		"Late": {
 			reason: "A late certificate is renewed in the foreground.",
-			issuer: issuerProduction, left: 10 * day, renewed: issuerProduction,
+			issuer: issuerProduction, remaining: 10 * day, renewed: issuerProduction,
 			want: map[string]int{"get": 2, "renew": 1},
 		},
 		"CannotRenew": {
 			reason: "Only a renewal in the foreground shows why it fails.",
-			issuer: issuerProduction, left: 10 * day, fails: "requester account did not request the certificate being replaced by this order",
+			issuer: issuerProduction, remaining: 10 * day, fails: "requester account did not request the certificate being replaced by this order",
 			want:     map[string]int{"get": 4, "renew": 4},
 			problems: map[string]string{"a.ts.net": "requester account did not request the certificate being replaced by this order"},
 		},
@@ -411,7 +411,7 @@ func TestReplace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				f := &renewer{requests: map[string]int{}, chain: chain(t, tc.issuer, time.Now().Add(tc.left-90*day), time.Now().Add(tc.left))}
+				f := &renewer{requests: map[string]int{}, chain: chain(t, tc.issuer, time.Now().Add(tc.remaining-90*day), time.Now().Add(tc.remaining))}
 				if tc.fails == "" {
 					f.renewed = chain(t, tc.renewed, time.Now(), time.Now().Add(90*day))
 				} else {

@@ -30,25 +30,25 @@ var general = regexp.MustCompile(`new registrations|new orders|already issued fo
 // it refuses. The time is zero if it is not known. Tailscaled reports a limit by the status 429 and
 // the time by Retry-After (tailscale.com feature/acme, errors.go), which counts from a time after
 // begin; tailscaled before that answers 500 with the text of the certificate authority.
-func refusal(err error, begin, now time.Time) (until time.Time, limited bool) {
+func refusal(err error, begin, instant time.Time) (limitEnd time.Time, limited bool) {
 	d, limited := local.RateLimitRetryAfter(err)
 	if !limited && !strings.Contains(err.Error(), problemLimited) {
 		return time.Time{}, false
 	}
 	if d > 0 {
-		until = begin.Add(d)
+		limitEnd = begin.Add(d)
 	}
 	if m := retryAfter.FindStringSubmatch(err.Error()); m != nil {
 		if at, err := time.Parse(time.DateTime, m[1]); err == nil {
-			until = at
+			limitEnd = at
 		}
 	}
-	if until.Before(now) {
+	if limitEnd.Before(instant) {
 		return time.Time{}, true
 	}
-	if most := now.Add(maxUntil); until.After(most) {
-		until = most
+	if most := instant.Add(maxUntil); limitEnd.After(most) {
+		limitEnd = most
 	}
 	// A whole second, not before the time.
-	return until.Add(time.Second - time.Nanosecond).Truncate(time.Second).UTC(), true
+	return limitEnd.Add(time.Second - time.Nanosecond).Truncate(time.Second).UTC(), true
 }

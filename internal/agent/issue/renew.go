@@ -28,18 +28,18 @@ const (
 // the time of the renewal to tailscaled. It is more than is left of a certificate that is late, or
 // strange: tailscaled keeps a strange one until its renewal, except one that it cannot verify while
 // the directory is Let's Encrypt's production (feature/acme, validateLeaf).
-func validity(chain []byte, directory string, now time.Time) time.Duration {
+func validity(chain []byte, directory string, at time.Time) time.Duration {
 	c := leaf(chain)
 	if c == nil {
 		return 0
 	}
 	late := c.NotAfter.Sub(c.NotBefore) / lateFraction
-	left := c.NotAfter.Sub(now)
+	remaining := c.NotAfter.Sub(at)
 	switch {
-	case left < late:
+	case remaining < late:
 		return late
 	case strange(c, directory):
-		return left + time.Hour
+		return remaining + time.Hour
 	}
 	return 0
 }

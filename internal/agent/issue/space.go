@@ -43,7 +43,7 @@ func Size(data map[string][]byte) int {
 // the others. Names that were admitted before stay, so that the result depends on no order.
 func Fit(data map[string][]byte, wanted []string, admitted map[string]bool) (fit, full []string) {
 	pair := perName
-	left := corev1.MaxSecretSize - reserve - Size(data)
+	remaining := corev1.MaxSecretSize - reserve - Size(data)
 	var waiting, newcomers []string
 	for _, name := range slices.Sorted(slices.Values(wanted)) {
 		cert, key := data[name+suffixCert], data[name+suffixKey]
@@ -57,13 +57,13 @@ func Fit(data map[string][]byte, wanted []string, admitted map[string]bool) (fit
 			newcomers = append(newcomers, name)
 		}
 	}
-	fit, left = append(fit, waiting...), left-len(waiting)*pair
+	fit, remaining = append(fit, waiting...), remaining-len(waiting)*pair
 	for _, name := range newcomers {
-		if left < pair {
+		if remaining < pair {
 			full = append(full, name)
 			continue
 		}
-		fit, left = append(fit, name), left-pair
+		fit, remaining = append(fit, name), remaining-pair
 	}
 	slices.Sort(fit)
 	return fit, full
@@ -72,14 +72,14 @@ func Fit(data map[string][]byte, wanted []string, admitted map[string]bool) (fit
 // Expired returns the keys of the Secret with certificates that have expired, and their private
 // keys, of names that are not wanted. Tailscaled would issue such a certificate again, so nothing
 // needs them.
-func Expired(data map[string][]byte, wanted []string, now time.Time) []string {
+func Expired(data map[string][]byte, wanted []string, at time.Time) []string {
 	var out []string
 	for k, v := range data {
 		name, ok := strings.CutSuffix(k, suffixCert)
 		if !ok || len(data[name+suffixKey]) == 0 || slices.Contains(wanted, name) {
 			continue
 		}
-		if c := leaf(v); c != nil && now.After(c.NotAfter) {
+		if c := leaf(v); c != nil && at.After(c.NotAfter) {
 			out = append(out, k, name+suffixKey)
 		}
 	}

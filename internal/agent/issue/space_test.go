@@ -91,15 +91,15 @@ func TestFitCases(t *testing.T) {
 }
 
 func TestExpired(t *testing.T) {
-	now := time.Now()
-	old, young := chain(t, issuerProduction, now.Add(-90*day), now.Add(-day)), chain(t, issuerProduction, now, now.Add(90*day))
+	at := time.Now()
+	old, young := chain(t, issuerProduction, at.Add(-90*day), at.Add(-day)), chain(t, issuerProduction, at, at.Add(90*day))
 	data := map[string][]byte{
 		"old.crt": old, "old.key": []byte("key"),
 		"wanted.crt": old, "wanted.key": []byte("key"),
 		"young.crt": young, "young.key": []byte("key"),
 		"half.crt": old, "text.crt": []byte("text"), "text.key": []byte("key"),
 	}
-	if diff := cmp.Diff([]string{"old.crt", "old.key"}, Expired(data, []string{"wanted"}, now)); diff != "" {
+	if diff := cmp.Diff([]string{"old.crt", "old.key"}, Expired(data, []string{"wanted"}, at)); diff != "" {
 		t.Errorf("Expired(...): -want, +got:\n%s", diff)
 	}
 }

@@ -45,9 +45,9 @@ func TestCertPair(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			asked := make(chan struct{})
+			requested := make(chan struct{})
 			s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				close(asked)
+				close(requested)
 				tc.answer(w, r)
 			})}
 			go s.Serve(l) // It ends with the test.
@@ -55,12 +55,12 @@ func TestCertPair(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
-				<-asked
+				<-requested
 				cancel()
 			}()
 			_, _, err = NewClient(socket).CertPair(ctx, "a.ts.net")
-			after, limited := local.RateLimitRetryAfter(err)
-			if err == nil || after != tc.limited || limited != (tc.limited > 0) {
+			delay, limited := local.RateLimitRetryAfter(err)
+			if err == nil || delay != tc.limited || limited != (tc.limited > 0) {
 				t.Errorf("\n%s\nCertPair(...): want a refusal for %v, got %v", tc.reason, tc.limited, err)
 			}
 		})

@@ -93,7 +93,7 @@ func TestDeltasOfTailscaled(t *testing.T) {
 				}
 				return out
 			}
-			is := func(reason, host string, want ...string) {
+			expect := func(reason, host string, want ...string) {
 				t.Helper()
 				eventually(reason, func(localapi.State) bool { return cmp.Equal(want, find(host), cmpopts.EquateEmpty()) })
 			}
@@ -104,11 +104,11 @@ func TestDeltasOfTailscaled(t *testing.T) {
 					t.Fatalf("cannot join: %v", err)
 				}
 			}
-			is("A device that joins is a target.", "a", full("a"))
+			expect("A device that joins is a target.", "a", full("a"))
 			r.SetOnline("na", false)
-			is("A device that goes offline is known to be.", "a", full("a")+" offline")
+			expect("A device that goes offline is known to be.", "a", full("a")+" offline")
 			r.SetOnline("na", true)
-			is("So is one that comes back.", "a", full("a"))
+			expect("So is one that comes back.", "a", full("a"))
 
 			// A new service, with a host, that fails over.
 			c := r.Client(t)
@@ -122,18 +122,18 @@ func TestDeltasOfTailscaled(t *testing.T) {
 					t.Fatalf("cannot offer: %v", err)
 				}
 			}
-			is("A new service is a target by its name.", full("web"), full("a"))
+			expect("A new service is a target by its name.", full("web"), full("a"))
 			r.SetOnline("na", false)
-			is("Its addresses move to the next host.", full("web"), full("b"))
+			expect("Its addresses move to the next host.", full("web"), full("b"))
 			if err := r.SetOffers("nb"); err != nil {
 				t.Fatalf("cannot withdraw: %v", err)
 			}
-			is("Without a host it has no device.", full("web"))
+			expect("Without a host it has no device.", full("web"))
 
 			if err := c.Devices().Delete(t.Context(), "nb"); err != nil {
 				t.Fatalf("cannot delete a device: %v", err)
 			}
-			is("A deleted device is none.", "b")
+			expect("A deleted device is none.", "b")
 
 			// A client that joins later is known by its address, and with its tags.
 			cl := r.NewNode(t, "client", "tag:k8s")
@@ -146,16 +146,16 @@ func TestDeltasOfTailscaled(t *testing.T) {
 				t.Fatalf("cannot get the client's status: %v", err)
 			}
 			addr := st.TailscaleIPs[0]
-			is("The client is a peer.", addr.String(), full("client"))
+			expect("The client is a peer.", addr.String(), full("client"))
 			own, err := n.LocalClient()
 			if err != nil {
 				t.Fatalf("cannot get a client: %v", err)
 			}
-			who, err := own.WhoIs(t.Context(), netip.AddrPortFrom(addr, 1234).String())
+			whois, err := own.WhoIs(t.Context(), netip.AddrPortFrom(addr, 1234).String())
 			if err != nil {
 				t.Fatalf("cannot identify the client: %v", err)
 			}
-			if diff := cmp.Diff([]string{"tag:k8s"}, who.Node.Tags); diff != "" {
+			if diff := cmp.Diff([]string{"tag:k8s"}, whois.Node.Tags); diff != "" {
 				t.Errorf("The client has its tags: -want, +got:\n%s", diff)
 			}
 			if err := c.Devices().SetTags(t.Context(), string(st.Self.ID), []string{"tag:k8s", "tag:k8s-operator"}); err != nil {
@@ -165,8 +165,8 @@ func TestDeltasOfTailscaled(t *testing.T) {
 				d := peers.Find("client").Devices
 				return len(d) == 1 && len(d[0].Tags) == 2
 			})
-			if who, err = own.WhoIs(t.Context(), netip.AddrPortFrom(addr, 1234).String()); err != nil || len(who.Node.Tags) != 2 {
-				t.Errorf("WhoIs has the new tags: %+v, %v", who, err)
+			if whois, err = own.WhoIs(t.Context(), netip.AddrPortFrom(addr, 1234).String()); err != nil || len(whois.Node.Tags) != 2 {
+				t.Errorf("WhoIs has the new tags: %+v, %v", whois, err)
 			}
 		})
 	}

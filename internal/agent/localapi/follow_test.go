@@ -21,52 +21,52 @@ func TestFollow(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		addr   string
-		then   ipn.Notify
+		update ipn.Notify
 		want   bool
 	}{
 		"Stays": {
 			reason: "A node that only changes has its connections.",
 			addr:   own,
-			then:   ipn.Notify{PeersChanged: []*tailcfg.Node{localapitest.Peer(1, "db2", []string{"tag:db"}, []string{own})}},
+			update: ipn.Notify{PeersChanged: []*tailcfg.Node{localapitest.Peer(1, "db2", []string{"tag:db"}, []string{own})}},
 			want:   true,
 		},
 		"Removed": {
 			reason: "A node that has left the netmap has none.",
 			addr:   own,
-			then:   ipn.Notify{PeersRemoved: []tailcfg.NodeID{1}},
+			update: ipn.Notify{PeersRemoved: []tailcfg.NodeID{1}},
 		},
 		"LeftOut": {
 			reason: "A node that a whole new netmap lacks has none.",
 			addr:   own,
-			then:   ipn.Notify{SelfChange: self},
+			update: ipn.Notify{SelfChange: self},
 		},
 		"Replaced": {
 			reason: "Another node with the same address does not have them.",
 			addr:   own,
-			then:   ipn.Notify{SelfChange: self, PeersChanged: []*tailcfg.Node{localapitest.Peer(2, "db", nil, []string{own})}},
+			update: ipn.Notify{SelfChange: self, PeersChanged: []*tailcfg.Node{localapitest.Peer(2, "db", nil, []string{own})}},
 		},
 		"ServiceMoved": {
 			reason: "The new host of a service does not have the connections of the previous one.",
 			addr:   service,
-			then: ipn.Notify{PeersChanged: []*tailcfg.Node{
+			update: ipn.Notify{PeersChanged: []*tailcfg.Node{
 				localapitest.Peer(1, "db", nil, []string{own}), localapitest.Peer(2, "other", nil, []string{"100.64.0.10"}, service+"/32"),
 			}},
 		},
 		"RouterReplaced": {
 			reason: "A connection can continue through another subnet router.",
 			addr:   routed,
-			then:   ipn.Notify{SelfChange: self, PeersChanged: []*tailcfg.Node{localapitest.Peer(2, "other", nil, []string{"100.64.0.10"}, "10.1.0.0/16")}},
+			update: ipn.Notify{SelfChange: self, PeersChanged: []*tailcfg.Node{localapitest.Peer(2, "other", nil, []string{"100.64.0.10"}, "10.1.0.0/16")}},
 			want:   true,
 		},
 		"RouterGone": {
 			reason: "Without a subnet router it cannot.",
 			addr:   routed,
-			then:   ipn.Notify{PeersRemoved: []tailcfg.NodeID{1}},
+			update: ipn.Notify{PeersRemoved: []tailcfg.NodeID{1}},
 		},
 		"NotFound": {
 			reason: "If the node was not known when the connection was opened, any node with the address counts.",
 			addr:   "100.64.0.10",
-			then:   ipn.Notify{PeersChanged: []*tailcfg.Node{localapitest.Peer(2, "other", nil, []string{"100.64.0.10"})}},
+			update: ipn.Notify{PeersChanged: []*tailcfg.Node{localapitest.Peer(2, "other", nil, []string{"100.64.0.10"})}},
 			want:   true,
 		},
 	}
@@ -80,7 +80,7 @@ func TestFollow(t *testing.T) {
 			if name != "NotFound" && !present() {
 				t.Fatalf("a connection to %s has just been opened", tc.addr)
 			}
-			localapi.Update(peers, tc.then)
+			localapi.Update(peers, tc.update)
 			if got := present(); got != tc.want {
 				t.Errorf("\n%s\nwant %t, got %t", tc.reason, tc.want, got)
 			}

@@ -19,7 +19,7 @@ import (
 // notification, a whole node, or a patch of a node.
 func TestOffline(t *testing.T) {
 	at := netip.MustParsePrefix("100.64.0.9/32")
-	yes, no := true, false
+	connected, disconnected := true, false
 	allowed := views.SliceOf([]netip.Prefix{at})
 	status := func(online bool, seen time.Time) ipn.Notify {
 		return ipn.Notify{InitialStatus: &ipnstate.Status{Peer: map[key.NodePublic]*ipnstate.PeerStatus{
@@ -42,13 +42,13 @@ func TestOffline(t *testing.T) {
 		{reason: "The first status reports an online device.", n: status(true, time.Time{}), changed: true},
 		{reason: "The first status does not know whether the device is online.", n: status(false, time.Time{}), changed: true},
 		{reason: "The first status has the time when an offline device was last seen.", n: status(false, time.Unix(1, 0)), changed: true, want: true},
-		{reason: "A patch can report a device as online.", n: patch(1, &yes), changed: true},
-		{reason: "The same patch again changes nothing.", n: patch(1, &yes)},
+		{reason: "A patch can report a device as online.", n: patch(1, &connected), changed: true},
+		{reason: "The same patch again changes nothing.", n: patch(1, &connected)},
 		{reason: "A patch of another field changes nothing.", n: patch(1, nil)},
-		{reason: "A patch of an unknown device changes nothing.", n: patch(2, &no)},
-		{reason: "A patch can report a device as offline.", n: patch(1, &no), changed: true, want: true},
-		{reason: "A whole node can report a device as online.", n: node(&yes), changed: true},
-		{reason: "A whole node can report a device as offline.", n: node(&no), changed: true, want: true},
+		{reason: "A patch of an unknown device changes nothing.", n: patch(2, &disconnected)},
+		{reason: "A patch can report a device as offline.", n: patch(1, &disconnected), changed: true, want: true},
+		{reason: "A whole node can report a device as online.", n: node(&connected), changed: true},
+		{reason: "A whole node can report a device as offline.", n: node(&disconnected), changed: true, want: true},
 		{reason: "A node without an online state counts as online.", n: node(nil), changed: true},
 	} {
 		changed := p.update(step.n)

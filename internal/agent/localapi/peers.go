@@ -375,7 +375,7 @@ func (p *Peers) setSelf(name string) bool {
 }
 
 func (p *Peers) upsert(id tailcfg.NodeID, d device) bool {
-	if have, ok := p.devices[id]; ok && have.equal(d) {
+	if existing, ok := p.devices[id]; ok && existing.equal(d) {
 		return false
 	}
 	p.remove(id)

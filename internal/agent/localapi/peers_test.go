@@ -120,9 +120,9 @@ func testPeers(t *testing.T, s *localapitest.Server) {
 
 	s.SetRecords(tailcfg.DNSRecord{Name: "web.example.ts.net.", Value: "100.100.0.1"}, tailcfg.DNSRecord{Name: "gone.example.ts.net", Value: "100.100.0.2"})
 	eventually("A service has its name.", "web.example.ts.net", host("100.100.0.1", db))
-	for name, has := range map[string]string{"web.example.ts.net": "100.100.0.1", "DB.example.ts.net.": "100.64.0.9", "router": "100.64.0.2"} {
+	for name, want := range map[string]string{"web.example.ts.net": "100.100.0.1", "DB.example.ts.net.": "100.64.0.9", "router": "100.64.0.2"} {
 		for _, addr := range []string{"100.100.0.1", "100.64.0.9", "100.64.0.2"} {
-			if got := peers.Has(name, netip.MustParseAddr(addr)); got != (addr == has) {
+			if got := peers.Has(name, netip.MustParseAddr(addr)); got != (addr == want) {
 				t.Errorf("\nA name must have only its addresses.\nHas(%q, %s): %t", name, addr, got)
 			}
 		}
@@ -168,9 +168,9 @@ func BenchmarkFind(b *testing.B) {
 }
 
 // blocked returns a dial function that fails once release is closed.
-func blocked(asked *atomic.Bool, release <-chan struct{}) func(string) (net.Conn, error) {
+func blocked(dialled *atomic.Bool, release <-chan struct{}) func(string) (net.Conn, error) {
 	return func(string) (net.Conn, error) {
-		asked.Store(true)
+		dialled.Store(true)
 		<-release
 		return nil, errors.New("connection was refused")
 	}
@@ -185,16 +185,16 @@ func TestDial(t *testing.T) {
 		t.Errorf("An address that tailscaled leaves to its client to dial must be refused, got: %v", err)
 	}
 
-	var asked atomic.Bool
+	var dialled atomic.Bool
 	release := make(chan struct{})
-	s.SetDial(blocked(&asked, release))
+	s.SetDial(blocked(&dialled, release))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := d.Dial(ctx, addr); !cmp.Equal(context.DeadlineExceeded, err, cmpopts.EquateErrors()) {
 		t.Errorf("A dial must end with its context, got: %v", err)
 	}
 	close(release)
-	if !asked.Load() {
+	if !dialled.Load() {
 		t.Error("The request must have reached tailscaled")
 	}
 	if _, err := d.Dial(t.Context(), addr); err == nil || cmp.Equal(localapi.ErrOutside, err, cmpopts.EquateErrors()) {
@@ -219,12 +219,12 @@ func TestDialRepeats(t *testing.T) {
 			<-release
 			return nil, errors.New("connection timed out")
 		}
-		target, here := net.Pipe()
+		target, conn := net.Pipe()
 		go func() {
 			_, _ = target.Write([]byte("hello"))
 			_ = target.Close()
 		}()
-		return here, nil
+		return conn, nil
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

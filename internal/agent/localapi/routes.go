@@ -16,8 +16,8 @@ import (
 // Routes are the addresses of services for which control has made nodes primary: it sends clients
 // to those, and to no other host. The maps do not change once published.
 type Routes struct {
-	// Known reports whether tailscaled has reported its network map in this session.
-	Known bool
+	// Reported reports whether tailscaled has reported its network map in this session.
+	Reported bool
 
 	// Primary are the addresses for which this node is primary.
 	Primary map[netip.Addr]bool
@@ -38,15 +38,15 @@ func (r Routes) IsPrimary(addrs []netip.Addr) bool {
 }
 
 func (r Routes) equal(o Routes) bool {
-	return r.Known == o.Known && maps.Equal(r.Primary, o.Primary) && maps.Equal(r.Others, o.Others)
+	return r.Reported == o.Reported && maps.Equal(r.Primary, o.Primary) && maps.Equal(r.Others, o.Others)
 }
 
 // A routeTable follows the routes of one session. It holds only peers that have the address of a
 // service, so its size does not depend on the size of the tailnet.
 type routeTable struct {
-	known   bool
-	primary []netip.Addr
-	holders map[tailcfg.NodeID]holder
+	reported bool
+	primary  []netip.Addr
+	holders  map[tailcfg.NodeID]holder
 }
 
 // A holder is a peer with addresses of services.
@@ -64,7 +64,7 @@ func newRouteTable() *routeTable { return &routeTable{holders: make(map[tailcfg.
 func (t *routeTable) update(n ipn.Notify) bool {
 	changed := false
 	if s := n.InitialStatus; s != nil && s.Self != nil {
-		changed, t.known, t.primary = true, true, nil
+		changed, t.reported, t.primary = true, true, nil
 		if p := s.Self.PrimaryRoutes; p != nil {
 			t.primary = serviceAddrs(p.AsSlice(), nil)
 		}
@@ -75,7 +75,7 @@ func (t *routeTable) update(n ipn.Notify) bool {
 	}
 	switch nm := netMap(n); {
 	case nm != nil && nm.SelfNode.Valid():
-		changed, t.known, t.primary = true, true, serviceAddrs(nm.SelfNode.PrimaryRoutes().AsSlice(), nil)
+		changed, t.reported, t.primary = true, true, serviceAddrs(nm.SelfNode.PrimaryRoutes().AsSlice(), nil)
 		clear(t.holders)
 		for _, p := range nm.Peers {
 			t.hold(p.ID(), deviceOf(p.AsStruct()))
@@ -104,10 +104,10 @@ func (t *routeTable) update(n ipn.Notify) bool {
 // hold records what a peer has, and reports whether this concerns a service.
 func (t *routeTable) hold(id tailcfg.NodeID, d device) bool {
 	addrs := serviceAddrs(d.allowed, d.addrs)
-	_, had := t.holders[id]
+	_, existed := t.holders[id]
 	if len(addrs) == 0 {
 		delete(t.holders, id)
-		return had
+		return existed
 	}
 	t.holders[id] = holder{addrs: addrs, offline: d.Offline}
 	return true
@@ -115,7 +115,7 @@ func (t *routeTable) hold(id tailcfg.NodeID, d device) bool {
 
 // routes returns the current routes.
 func (t *routeTable) routes() Routes {
-	out := Routes{Known: t.known, Primary: make(map[netip.Addr]bool), Others: make(map[netip.Addr]bool)}
+	out := Routes{Reported: t.reported, Primary: make(map[netip.Addr]bool), Others: make(map[netip.Addr]bool)}
 	for _, a := range t.primary {
 		out.Primary[a] = true
 	}

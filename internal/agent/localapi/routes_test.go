@@ -41,46 +41,46 @@ func TestRoutes(t *testing.T) {
 		"NoSelf":  {reason: "A status of a tailscaled without a network map says nothing.", notified: []ipn.Notify{{InitialStatus: &ipnstate.Status{}}}},
 		"Null": {
 			reason: "A status without PrimaryRoutes is of a node that is primary for nothing (tailscale/tailscale#19666).", notified: []ipn.Notify{status()},
-			want: Routes{Known: true},
+			want: Routes{Reported: true},
 		},
-		"Primary": {reason: "The node's own PrimaryRoutes.", notified: []ipn.Notify{status(prefix)}, want: Routes{Known: true, Primary: map[netip.Addr]bool{vip: true}}},
+		"Primary": {reason: "The node's own PrimaryRoutes.", notified: []ipn.Notify{status(prefix)}, want: Routes{Reported: true, Primary: map[netip.Addr]bool{vip: true}}},
 		"Lost": {
 			reason: "A new network map without them.", notified: []ipn.Notify{status(prefix), {SelfChange: &tailcfg.Node{}}},
-			want: Routes{Known: true},
+			want: Routes{Reported: true},
 		},
 		"Peer": {
 			reason: "A peer that has the address is primary.", notified: []ipn.Notify{status(), {PeersChanged: []*tailcfg.Node{peer(2, true, prefix)}}},
-			want: Routes{Known: true, Others: map[netip.Addr]bool{vip: true}},
+			want: Routes{Reported: true, Others: map[netip.Addr]bool{vip: true}},
 		},
 		"TwoPeers": {
 			reason:   "With regional routing several nodes have addresses.",
 			notified: []ipn.Notify{status(prefix), {PeersChanged: []*tailcfg.Node{peer(2, true, prefix), peer(3, true, netip.PrefixFrom(other, 32))}}},
-			want:     Routes{Known: true, Primary: map[netip.Addr]bool{vip: true}, Others: map[netip.Addr]bool{vip: true, other: true}},
+			want:     Routes{Reported: true, Primary: map[netip.Addr]bool{vip: true}, Others: map[netip.Addr]bool{vip: true, other: true}},
 		},
 		"Moved": {
 			reason:   "A peer that lost the address is not primary any more.",
 			notified: []ipn.Notify{status(), {PeersChanged: []*tailcfg.Node{peer(2, true, prefix)}}, {PeersChanged: []*tailcfg.Node{peer(2, true)}}},
-			want:     Routes{Known: true},
+			want:     Routes{Reported: true},
 		},
 		"Gone": {
 			reason:   "A peer that was removed has nothing.",
 			notified: []ipn.Notify{status(), {PeersChanged: []*tailcfg.Node{peer(2, true, prefix)}}, {PeersRemoved: []tailcfg.NodeID{2}}},
-			want:     Routes{Known: true},
+			want:     Routes{Reported: true},
 		},
 		"NewMap": {
 			reason:   "A whole network map lists no peer that is gone.",
 			notified: []ipn.Notify{status(), {PeersChanged: []*tailcfg.Node{peer(2, true, prefix)}}, {SelfChange: &tailcfg.Node{}}},
-			want:     Routes{Known: true},
+			want:     Routes{Reported: true},
 		},
 		"Offline": {
 			reason:   "A disconnected peer answers nobody.",
 			notified: []ipn.Notify{status(), {PeersChanged: []*tailcfg.Node{peer(2, true, prefix)}}, {PeerChangedPatch: []*tailcfg.PeerChange{{NodeID: 2, Online: &off}}}},
-			want:     Routes{Known: true},
+			want:     Routes{Reported: true},
 		},
 		"Subnets": {
 			reason:   "Subnets and the peer's own address are of no service.",
 			notified: []ipn.Notify{status(), {PeersChanged: []*tailcfg.Node{peer(2, true, netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("100.64.0.0/10"))}}},
-			want:     Routes{Known: true},
+			want:     Routes{Reported: true},
 		},
 	}
 	for name, tc := range cases {

@@ -53,8 +53,8 @@ func TestHTTPS(t *testing.T) {
 	const tested, untested = tailscaled.Newest, "1.999.0"
 	running := ipn.Running
 	type want struct {
-		HTTPS, Known bool
-		CertDomains  []string
+		HTTPS, Reported bool
+		CertDomains     []string
 	}
 	cases := map[string]struct {
 		reason   string
@@ -72,52 +72,52 @@ func TestHTTPS(t *testing.T) {
 		"CertDomains": {
 			reason:   "A node with certificate names has HTTPS.",
 			notified: []notified{status(tested, nil, names...)},
-			want:     want{HTTPS: true, Known: true, CertDomains: names},
+			want:     want{HTTPS: true, Reported: true, CertDomains: names},
 		},
 		"Off": {
 			reason:   "A node without names and capability has no HTTPS.",
 			notified: []notified{status(tested, nil)},
-			want:     want{Known: true},
+			want:     want{Reported: true},
 		},
 		"TurnedOn": {
 			reason:   "The Watcher must notice when HTTPS is turned on.",
 			notified: []notified{status(tested, nil), self(capabilityHTTPS, names...)},
-			want:     want{HTTPS: true, Known: true, CertDomains: names},
+			want:     want{HTTPS: true, Reported: true, CertDomains: names},
 		},
 		"CapabilityAlone": {
 			reason:   "The capability alone says that HTTPS is on: the names may follow.",
 			notified: []notified{status(tested, nil), self(capabilityHTTPS)},
-			want:     want{HTTPS: true, Known: true},
+			want:     want{HTTPS: true, Reported: true},
 		},
 		"NamesAlone": {
 			reason:   "Names in the DNS config mean that HTTPS is on, also without the capability.",
 			notified: []notified{status(tested, capabilityHTTPS, names...), self(nil, names...)},
-			want:     want{HTTPS: true, Known: true, CertDomains: names},
+			want:     want{HTTPS: true, Reported: true, CertDomains: names},
 		},
 		"TurnedOff": {
 			reason:   "The Watcher must notice when HTTPS is turned off: both say so.",
 			notified: []notified{status(tested, capabilityHTTPS, names...), self(nil)},
-			want:     want{Known: true},
+			want:     want{Reported: true},
 		},
 		"DNSUnknown": {
 			reason:   "Without an answer about the DNS config, a missing capability changes nothing.",
 			notified: []notified{status(tested, capabilityHTTPS, names...), {Notify: self(nil).Notify}},
-			want:     want{HTTPS: true, Known: true, CertDomains: names},
+			want:     want{HTTPS: true, Reported: true, CertDomains: names},
 		},
 		"DNSUnknownButCapability": {
 			reason:   "The capability suffices to turn HTTPS on.",
 			notified: []notified{status(tested, nil), {Notify: self(capabilityHTTPS).Notify}},
-			want:     want{HTTPS: true, Known: true},
+			want:     want{HTTPS: true, Reported: true},
 		},
 		"Netmap": {
 			reason:   "An old version reports names in whole netmaps.",
 			notified: []notified{whole(tailscaled.Oldest, nil), whole("", nil, names...)},
-			want:     want{HTTPS: true, Known: true, CertDomains: names},
+			want:     want{HTTPS: true, Reported: true, CertDomains: names},
 		},
 		"NetmapWithSelf": {
 			reason:   "Version 1.98 also reports the node, which has no names: the netmap counts.",
 			notified: []notified{{Notify: ipn.Notify{Version: "1.98.10", NetMap: whole("", nil, names...).NetMap, SelfChange: &tailcfg.Node{}}}}, //nolint:staticcheck // As above.
-			want:     want{HTTPS: true, Known: true, CertDomains: names},
+			want:     want{HTTPS: true, Reported: true, CertDomains: names},
 		},
 		"UntestedOff": {
 			reason:   "A capability that a version outside of the tested range does not report is unknown.",
@@ -126,7 +126,7 @@ func TestHTTPS(t *testing.T) {
 		"UntestedOn": {
 			reason:   "A capability that such a version reports counts, and nothing takes it back.",
 			notified: []notified{status(untested, capabilityHTTPS), self(nil)},
-			want:     want{HTTPS: true, Known: true},
+			want:     want{HTTPS: true, Reported: true},
 		},
 	}
 	for name, tc := range cases {
@@ -135,7 +135,7 @@ func TestHTTPS(t *testing.T) {
 			for _, n := range tc.notified {
 				st.update(n.Notify, n.dns)
 			}
-			got := want{HTTPS: st.HTTPS, Known: st.HTTPSKnown, CertDomains: st.CertDomains}
+			got := want{HTTPS: st.HTTPS, Reported: st.HTTPSKnown, CertDomains: st.CertDomains}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("\n%s\nupdate(...): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -148,7 +148,7 @@ func TestAcceptance(t *testing.T) {
 	web := map[string]bool{"svc:web": true}
 	type want struct {
 		Accepted map[string]bool
-		Known    bool
+		Reported bool
 	}
 	cases := map[string]struct {
 		reason   string
@@ -162,17 +162,17 @@ func TestAcceptance(t *testing.T) {
 		"NotAccepted": {
 			reason:   "A tested version reports each accepted service, so that the others are not accepted.",
 			notified: []notified{status(tested, nil)},
-			want:     want{Known: true},
+			want:     want{Reported: true},
 		},
 		"Accepted": {
 			reason:   "A change of the node can bring services.",
 			notified: []notified{status(tested, nil), self(hostsWeb)},
-			want:     want{Accepted: web, Known: true},
+			want:     want{Accepted: web, Reported: true},
 		},
 		"Netmap": {
 			reason:   "An old version reports services in whole netmaps.",
 			notified: []notified{{Notify: ipn.Notify{Version: tailscaled.Oldest, State: new(ipn.Running)}}, whole("", hostsWeb)},
-			want:     want{Accepted: web, Known: true},
+			want:     want{Accepted: web, Reported: true},
 		},
 		"UntestedSilent": {
 			reason:   "That a version outside of the tested range reports no service says nothing.",
@@ -185,7 +185,7 @@ func TestAcceptance(t *testing.T) {
 		"UntestedAccepted": {
 			reason:   "A version that has reported a service is known to report them.",
 			notified: []notified{status(untested, hostsWeb), self(nil)},
-			want:     want{Known: true},
+			want:     want{Reported: true},
 		},
 		"Unreadable": {
 			reason:   "A capability of another form changes nothing.",
@@ -199,7 +199,7 @@ func TestAcceptance(t *testing.T) {
 			for _, n := range tc.notified {
 				st.update(n.Notify, n.dns)
 			}
-			if diff := cmp.Diff(tc.want, want{Accepted: st.Accepted, Known: st.AcceptedKnown}, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, want{Accepted: st.Accepted, Reported: st.AcceptedKnown}, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("\n%s\nupdate(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -38,15 +38,15 @@ type Server struct {
 
 	table atomic.Pointer[zone.Table]
 
-	mu  sync.Mutex
-	at  map[netip.AddrPort]*listener
-	end bool
+	mu        sync.Mutex
+	listeners map[netip.AddrPort]*listener
+	end       bool
 }
 
 // New returns a Server that does not listen yet. It calls answered with the outcome of each
 // question.
 func New(log logging.Logger, answered func(rcode string)) *Server {
-	return &Server{log: log, answered: answered, at: map[netip.AddrPort]*listener{}}
+	return &Server{log: log, answered: answered, listeners: map[netip.AddrPort]*listener{}}
 }
 
 // Set replaces the zone to answer from.
@@ -60,15 +60,15 @@ func (s *Server) Listen(ctx context.Context, addrs []netip.AddrPort) error {
 	if s.end {
 		return nil
 	}
-	for a, l := range s.at {
+	for a, l := range s.listeners {
 		if !slices.Contains(addrs, a) {
 			l.close()
-			delete(s.at, a)
+			delete(s.listeners, a)
 		}
 	}
 	var failed error
 	for _, a := range addrs {
-		if s.at[a] != nil {
+		if s.listeners[a] != nil {
 			continue
 		}
 		l, err := listen(ctx, a, s)
@@ -76,7 +76,7 @@ func (s *Server) Listen(ctx context.Context, addrs []netip.AddrPort) error {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		s.at[a] = l
+		s.listeners[a] = l
 	}
 	return failed
 }
@@ -86,9 +86,9 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.end = true
-	for a, l := range s.at {
+	for a, l := range s.listeners {
 		l.close()
-		delete(s.at, a)
+		delete(s.listeners, a)
 	}
 }
 

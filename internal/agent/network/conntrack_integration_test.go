@@ -56,7 +56,7 @@ func TestForgetUDPInKernel(t *testing.T) {
 			t.Errorf("ForgetUDP(...), time %d: want %d flows, got %d, %v", i, want, n, err)
 		}
 	}
-	var left []string
+	var remaining []string
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		l, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
 		if err != nil {
@@ -64,11 +64,11 @@ func TestForgetUDPInKernel(t *testing.T) {
 		}
 		for _, f := range l {
 			a, _ := netip.AddrFromSlice(f.Forward.DstIP)
-			left = append(left, fmt.Sprintf("%s:%d", a.Unmap(), f.Forward.DstPort))
+			remaining = append(remaining, fmt.Sprintf("%s:%d", a.Unmap(), f.Forward.DstPort))
 		}
 	}
-	slices.Sort(left)
-	if diff := cmp.Diff([]string{"10.244.0.1:10000", "203.0.113.1:10001"}, left); diff != "" {
+	slices.Sort(remaining)
+	if diff := cmp.Diff([]string{"10.244.0.1:10000", "203.0.113.1:10001"}, remaining); diff != "" {
 		t.Errorf("remaining flows: -want, +got:\n%s", diff)
 	}
 }

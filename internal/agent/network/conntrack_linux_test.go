@@ -13,9 +13,9 @@ import (
 )
 
 // flow returns a flow from a client to an address, with answers from another address.
-func flow(protocol uint8, to, answers string) *netlink.ConntrackFlow {
+func flow(protocol uint8, target, answers string) *netlink.ConntrackFlow {
 	client := netip.MustParseAddrPort("10.244.0.7:40000")
-	dst, src := netip.MustParseAddrPort(to), netip.MustParseAddrPort(answers)
+	dst, src := netip.MustParseAddrPort(target), netip.MustParseAddrPort(answers)
 	family := uint8(unix.AF_INET)
 	if dst.Addr().Is6() {
 		family, client = unix.AF_INET6, netip.MustParseAddrPort("[fd00::7]:40000")
@@ -74,8 +74,8 @@ func TestMatchConntrackFlow(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-	tcp := func(state uint8, to, answers string) *netlink.ConntrackFlow {
-		f := flow(unix.IPPROTO_TCP, to, answers)
+	tcp := func(state uint8, target, answers string) *netlink.ConntrackFlow {
+		f := flow(unix.IPPROTO_TCP, target, answers)
 		f.ProtoInfo = &netlink.ProtoInfoTCP{State: state}
 		return f
 	}

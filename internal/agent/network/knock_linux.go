@@ -95,9 +95,9 @@ func checksum(from, to netip.Addr, segment []byte) uint16 {
 
 // answers reports whether a segment answers one from source to a Service: it accepts or refuses
 // the connection.
-func answers(segment []byte, peer, source, to netip.AddrPort) bool {
-	return len(segment) >= tcpHeader && peer == to &&
-		binary.BigEndian.Uint16(segment[0:]) == to.Port() &&
+func answers(segment []byte, peer, source, service netip.AddrPort) bool {
+	return len(segment) >= tcpHeader && peer == service &&
+		binary.BigEndian.Uint16(segment[0:]) == service.Port() &&
 		binary.BigEndian.Uint16(segment[2:]) == source.Port() &&
 		segment[13]&(flagSYN|flagRST) != 0
 }

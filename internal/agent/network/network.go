@@ -46,14 +46,14 @@ func EnableForwarding(root string) error {
 // tests. A setting that cannot be read counts as on: tailscaled and containerboot report what
 // fails.
 func Forwarding(root string) address.Families {
-	on := func(setting string) bool {
+	enabled := func(setting string) bool {
 		b, err := os.ReadFile(filepath.Join(root, setting))
 		if errors.Is(err, fs.ErrNotExist) {
 			return false // The kernel does not have the family.
 		}
 		return err != nil || string(bytes.TrimSpace(b)) != "0"
 	}
-	return address.Families{IPv4: on(settingIPv4), IPv6: on(settingIPv6)}
+	return address.Families{IPv4: enabled(settingIPv4), IPv6: enabled(settingIPv6)}
 }
 
 func enable(path string) error {

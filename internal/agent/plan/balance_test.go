@@ -35,9 +35,9 @@ func TestBalance(t *testing.T) {
 	failover := balancedAttachment("10.96.0.1", "10.96.0.2")
 	failover.Spec.Ports[0].Backends[0].FailbackDelay = ptr.To(metav1.Duration{Duration: time.Minute})
 	failover.Spec.Ports[0].Backends[1].Priority = 1
-	least := balancedAttachment("10.96.0.1", "10.96.0.2")
-	least.Spec.Ports[0].Strategy = v1alpha1.AttachmentStrategyLeastConnections
-	least.Spec.Ports[0].Protocol = v1alpha1.AttachmentProtocolHTTP
+	leastConnections := balancedAttachment("10.96.0.1", "10.96.0.2")
+	leastConnections.Spec.Ports[0].Strategy = v1alpha1.AttachmentStrategyLeastConnections
+	leastConnections.Spec.Ports[0].Protocol = v1alpha1.AttachmentProtocolHTTP
 	own := balancedAttachment("10.96.0.1", "localhost", "rebinds.example.com")
 	refusedOnly := balancedAttachment("localhost", "127.0.0.1")
 	health := func(statuses map[string]probe.Status) map[probe.Target]probe.Status {
@@ -117,7 +117,7 @@ func TestBalance(t *testing.T) {
 		},
 		"LeastRequests": {
 			reason:     "The strategy counts requests if the port has the protocol HTTP.",
-			attachment: least,
+			attachment: leastConnections,
 			health:     health(map[string]probe.Status{"10.96.0.1": ok, "10.96.0.2": ok}),
 			want: want{
 				Terminations: []Termination{{Listen: listen, HTTP: true, Balance: &balance.Config{LeastConnections: true, Backends: []balance.Backend{

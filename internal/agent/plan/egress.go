@@ -106,8 +106,8 @@ type EgressInput struct {
 	// FindFamily is Find for an address of a family.
 	FindFamily func(host string, ipv6 bool) localapi.Host
 
-	// Has reports whether a DNS name of the tailnet has an address.
-	Has func(name string, addr netip.Addr) bool
+	// Resolves reports whether a DNS name of the tailnet has an address.
+	Resolves func(name string, addr netip.Addr) bool
 
 	// Health is the health of probed targets.
 	Health map[probe.Target]probe.Status
@@ -129,45 +129,45 @@ type EgressInput struct {
 
 // Egress returns the plan for each port, sorted by port and protocol. If two targets have the
 // same port, the first target by key gets it.
-func Egress(in EgressInput) []EgressPort {
+func Egress(input EgressInput) []EgressPort {
 	byKey := func(a, b egress.Target) int { return cmp.Compare(a.Key, b.Key) }
-	seen := make(map[EgressKey]bool, len(in.Targets)+len(in.Leaving))
-	out := make([]EgressPort, 0, len(in.Targets)+len(in.Leaving))
+	seen := make(map[EgressKey]bool, len(input.Targets)+len(input.Leaving))
+	out := make([]EgressPort, 0, len(input.Targets)+len(input.Leaving))
 	add := func(targets []egress.Target, leaving bool) {
 		for _, t := range slices.SortedFunc(slices.Values(targets), byKey) {
 			if key := EgressKeyOf(t); !seen[key] {
 				seen[key] = true
-				out = append(out, egressPort(t, leaving, in))
+				out = append(out, egressPort(t, leaving, input))
 			}
 		}
 	}
-	add(in.Targets, false)
-	add(in.Leaving, true)
+	add(input.Targets, false)
+	add(input.Leaving, true)
 	slices.SortFunc(out, func(a, b EgressPort) int {
 		return cmp.Or(cmp.Compare(a.Target.ProxyPort, b.Target.ProxyPort), cmp.Compare(a.Target.Protocol, b.Target.Protocol))
 	})
 	return out
 }
 
-func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
+func egressPort(t egress.Target, leaving bool, input EgressInput) EgressPort {
 	p := EgressPort{Target: t, Leaving: leaving}
 	switch {
 	case t.ProxyPort < egress.FirstPort || t.ProxyPort > egress.LastPort || t.Port < 1 || t.Port > 65535:
 		p.Message = messageEgressRange
 		return p
-	case t.Protocol == corev1.ProtocolUDP && !in.Kernel:
+	case t.Protocol == corev1.ProtocolUDP && !input.Kernel:
 		p.Message = messageEgressUDP
 		return p
 	}
 
-	p.Listen = !in.Kernel
+	p.Listen = !input.Kernel
 
 	// A host that was found once is also dialled while tailscaled is unavailable: tailscaled itself
 	// knows best when it is back.
-	host := findHost(t, in)
+	host := findHost(t, input)
 	tags, family := missingTags(host.Devices, t), ""
-	if in.Kernel {
-		host, tags, family = p.forwardTo(in, host)
+	if input.Kernel {
+		host, tags, family = p.forwardTo(input, host)
 	}
 	if host.Addr.IsValid() && tags == "" {
 		p.Addr = netip.AddrPortFrom(host.Addr, uint16(t.Port))
@@ -178,34 +178,34 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 	switch {
 	case leaving:
 		p.Message = messageEgressLeaving
-	case in.Closed[key] != "":
-		p.Message = in.Closed[key]
-	case !in.Running:
+	case input.Closed[key] != "":
+		p.Message = input.Closed[key]
+	case !input.Running:
 		p.Message = messageNotInTailnet
 	case family != "":
 		p.Message = family
 	case host.RouteUnused:
 		p.Message = fmt.Sprintf(messageEgressRoutes, t.Host)
 	case !host.Addr.IsValid():
-		p.Message = noHost(t, in)
+		p.Message = noHost(t, input)
 	case tags != "":
 		p.Message = tags
-	case in.Outside[key]:
+	case input.Outside[key]:
 		p.Message = fmt.Sprintf(messageEgressOutside, t.Address())
-	case in.Kernel && !p.applied(in):
+	case input.Kernel && !p.applied(input):
 		p.Message = messageEgressApplying
 	case p.Probe == nil && offline(host.Devices):
 		// A target that answers probes is available, even if the control server reports its device
 		// as offline.
 		p.Message = fmt.Sprintf(messageEgressOffline, host.Devices[0].Name, t.Host)
 	default:
-		p.Message = egressHealth(p, in.Health)
+		p.Message = egressHealth(p, input.Health)
 	}
 	p.Ready = p.Message == ""
-	if p.Ready && in.Kernel {
-		p.Message = p.half(in)
+	if p.Ready && input.Kernel {
+		p.Message = p.half(input)
 	}
-	if p.Ready && t.Name != "" && !in.Has(t.Name, host.Addr) {
+	if p.Ready && t.Name != "" && !input.Resolves(t.Name, host.Addr) {
 		// Only the address matters: a device whose name has changed does no harm.
 		p.Message = fmt.Sprintf(messageEgressName, t.Host, t.Name)
 	}
@@ -215,20 +215,20 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 // noHost returns why no device has the target's host. That the policy is the reason is certain only
 // for a service, if control reports services that this node may see and that one is not among them.
 // A name of the tailnet can also be that of a device.
-func noHost(t egress.Target, in EgressInput) string {
+func noHost(t egress.Target, input EgressInput) string {
 	// An invalid address is a name.
 	addr, _ := netip.ParseAddr(t.Host)
-	for _, name := range slices.Sorted(maps.Keys(in.Visible)) {
-		if name == t.Service || name == serviceNamed(t.Host, in.Suffix) || addr.IsValid() && slices.Contains(in.Visible[name], addr) {
+	for _, name := range slices.Sorted(maps.Keys(input.Visible)) {
+		if name == t.Service || name == serviceNamed(t.Host, input.Suffix) || addr.IsValid() && slices.Contains(input.Visible[name], addr) {
 			return fmt.Sprintf(messageEgressHostless, name)
 		}
 	}
-	service := cmp.Or(t.Service, serviceNamed(t.Host, in.Suffix))
-	if in.Visible == nil || service == "" {
+	service := cmp.Or(t.Service, serviceNamed(t.Host, input.Suffix))
+	if input.Visible == nil || service == "" {
 		return fmt.Sprintf(messageEgressNoHost, t.Host)
 	}
-	tags := make([]string, 0, len(in.Tags))
-	for _, tag := range in.Tags {
+	tags := make([]string, 0, len(input.Tags))
+	for _, tag := range input.Tags {
 		tags = append(tags, strconv.Quote(tag))
 	}
 	slices.Sort(tags)
@@ -250,13 +250,13 @@ func serviceNamed(host, suffix string) string {
 }
 
 // findHost returns the device that has the target's host, or else one of its other addresses.
-func findHost(t egress.Target, in EgressInput) localapi.Host {
-	first := in.Find(t.Host)
+func findHost(t egress.Target, input EgressInput) localapi.Host {
+	first := input.Find(t.Host)
 	if first.Addr.IsValid() {
 		return first
 	}
 	for _, name := range t.Alternatives {
-		if h := in.Find(name); h.Addr.IsValid() {
+		if h := input.Find(name); h.Addr.IsValid() {
 			return h
 		}
 	}

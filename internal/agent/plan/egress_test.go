@@ -96,7 +96,7 @@ func TestEgressFamilies(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := Egress(EgressInput{
-				Targets: []egress.Target{tc.target}, Find: find, FindFamily: tailnetFamily, Has: named, Running: true,
+				Targets: []egress.Target{tc.target}, Find: find, FindFamily: tailnetFamily, Resolves: named, Running: true,
 				Kernel: true, Families: tc.families, IPv6First: tc.ipv6First,
 				Applied: map[EgressKey][]netip.AddrPort{{Port: 10000, Protocol: corev1.ProtocolTCP}: tc.want},
 			})[0]
@@ -142,92 +142,92 @@ func TestEgress(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		target egress.Target
-		in     EgressInput
+		input  EgressInput
 		addr   netip.AddrPort
 		listen bool
 		status v1alpha1.EgressPort
 	}{
 		"Ready": {
 			reason: "A port that leads to a device is ready.",
-			target: egressTarget(), in: EgressInput{Running: true},
+			target: egressTarget(), input: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"Tags": {
 			reason: "A device with the tags is a valid host.",
-			target: egressTarget(func(t *egress.Target) { t.Tags = []string{"tag:b", "tag:a"} }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.Tags = []string{"tag:b", "tag:a"} }), input: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"TagsMissing": {
 			reason: "A device without one of the tags is refused.",
-			target: egressTarget(func(t *egress.Target) { t.Tags = []string{"tag:z", "tag:a", "tag:y"} }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.Tags = []string{"tag:z", "tag:a", "tag:y"} }), input: EgressInput{Running: true},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "Device db.example.ts.net has db but does not carry tag:y, tag:z, which the target asks for"},
 		},
 		"NoHost": {
 			reason: "A target that no device has is refused.",
-			target: egressTarget(func(t *egress.Target) { t.Host = "100.64.0.8" }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.Host = "100.64.0.8" }), input: EgressInput{Running: true},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "No device of the tailnet that this proxy may reach has 100.64.0.8; check the host, and that the policy file grants the proxy's tags access to it"},
 		},
 		"ServiceNotSeen": {
 			reason: "If control reports the services that the node may see, and the target's is not among them, the message has the missing grant.",
-			target: egressTarget(web), in: EgressInput{Running: true, Visible: seen("svc:other"), Suffix: "example.ts.net", Tags: []string{"tag:k8s", "tag:a"}},
+			target: egressTarget(web), input: EgressInput{Running: true, Visible: seen("svc:other"), Suffix: "example.ts.net", Tags: []string{"tag:k8s", "tag:a"}},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: `The policy file does not let this proxy see svc:web; add a grant with src ["tag:a", "tag:k8s"], dst ["svc:web"] and ip ["tcp:5432"]`},
 		},
 		"ServiceUnknown": {
 			reason: "If control does not report services, the policy is one possible reason.",
-			target: egressTarget(web), in: EgressInput{Running: true, Suffix: "example.ts.net", Tags: []string{"tag:k8s"}},
+			target: egressTarget(web), input: EgressInput{Running: true, Suffix: "example.ts.net", Tags: []string{"tag:k8s"}},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "No device of the tailnet that this proxy may reach has 100.99.0.1; check the host, and that the policy file grants the proxy's tags access to it"},
 		},
 		"ServiceWithoutHost": {
 			reason: "A service that the node may see, and that no peer has, has no host.",
-			target: egressTarget(web), in: EgressInput{Running: true, Visible: seen("svc:web"), Suffix: "example.ts.net"},
+			target: egressTarget(web), input: EgressInput{Running: true, Visible: seen("svc:web"), Suffix: "example.ts.net"},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "No host has the addresses of svc:web, which this proxy may see; check that a host of it is online and approved"},
 		},
 		"ServiceWithoutHostByAddress": {
 			reason: "An address says which service it is.",
-			target: egressTarget(func(t *egress.Target) { t.Host = "100.99.0.1" }), in: EgressInput{Running: true, Visible: seen("svc:web"), Suffix: "example.ts.net"},
+			target: egressTarget(func(t *egress.Target) { t.Host = "100.99.0.1" }), input: EgressInput{Running: true, Visible: seen("svc:web"), Suffix: "example.ts.net"},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "No host has the addresses of svc:web, which this proxy may see; check that a host of it is online and approved"},
 		},
 		"NameNotSeen": {
 			reason: "A name can be that of a device or of a service.",
-			target: egressTarget(func(t *egress.Target) { t.Host = "web.example.ts.net" }), in: EgressInput{Running: true, Visible: seen("svc:other"), Suffix: "example.ts.net", Tags: []string{"tag:k8s"}},
+			target: egressTarget(func(t *egress.Target) { t.Host = "web.example.ts.net" }), input: EgressInput{Running: true, Visible: seen("svc:other"), Suffix: "example.ts.net", Tags: []string{"tag:k8s"}},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: `No device that this proxy may reach has web.example.ts.net, and the policy file does not let the proxy see svc:web; check the name, or add a grant with src ["tag:k8s"], dst ["svc:web"] and ip ["tcp:5432"]`},
 		},
 		"NameOfAnotherDomain": {
 			reason: "A name of another domain is no service.",
-			target: egressTarget(func(t *egress.Target) { t.Host = "web.example.com" }), in: EgressInput{Running: true, Visible: seen("svc:other"), Suffix: "example.ts.net", Tags: []string{"tag:k8s"}},
+			target: egressTarget(func(t *egress.Target) { t.Host = "web.example.com" }), input: EgressInput{Running: true, Visible: seen("svc:other"), Suffix: "example.ts.net", Tags: []string{"tag:k8s"}},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "No device of the tailnet that this proxy may reach has web.example.com; check the host, and that the policy file grants the proxy's tags access to it"},
 		},
 		"RouteUnused": {
 			reason: "A target behind a router is refused unless routes are used.",
-			target: egressTarget(func(t *egress.Target) { t.Host = "10.0.0.1" }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.Host = "10.0.0.1" }), input: EgressInput{Running: true},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "Only a subnet router has 10.0.0.1, and this proxy does not accept routes"},
 		},
 		"Offline": {
 			reason: "A target on an offline device is not ready, but connections to it are still dialled.",
-			target: egressTarget(func(t *egress.Target) { t.Host = "off" }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.Host = "off" }), input: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "Device off.example.ts.net, which has off, is offline"},
 		},
 		"OneOffline": {
 			reason: "One online device of two is enough.",
-			target: egressTarget(func(t *egress.Target) { t.Host = "ha" }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.Host = "ha" }), input: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"OfflineAnswers": {
 			reason: "A target that answers probes is ready, even if the control server reports its device as offline.",
-			target: egressTarget(check, func(t *egress.Target) { t.Host = "off" }), in: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Healthy}}},
+			target: egressTarget(check, func(t *egress.Target) { t.Host = "off" }), input: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Healthy}}},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
@@ -238,25 +238,25 @@ func TestEgress(t *testing.T) {
 		},
 		"Outside": {
 			reason: "A target that tailscaled would dial outside of the tailnet must be reported.",
-			target: egressTarget(), in: EgressInput{Running: true, Outside: map[EgressKey]bool{tcpKey: true}},
+			target: egressTarget(), input: EgressInput{Running: true, Outside: map[EgressKey]bool{tcpKey: true}},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "tailscaled would have dialled db:5432 outside of the tailnet, which was refused"},
 		},
 		"Closed": {
 			reason: "A port that the pod cannot listen on must be reported.",
-			target: egressTarget(), in: EgressInput{Running: true, Closed: map[EgressKey]string{tcpKey: "The pod cannot"}},
+			target: egressTarget(), input: EgressInput{Running: true, Closed: map[EgressKey]string{tcpKey: "The pod cannot"}},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "The pod cannot"},
 		},
 		"UDPUserspace": {
 			reason: "UDP needs Kernel networking.",
-			target: egressTarget(udp), in: EgressInput{Running: true},
+			target: egressTarget(udp), input: EgressInput{Running: true},
 			status: v1alpha1.EgressPort{Protocol: corev1.ProtocolUDP, Message: messageEgressUDP},
 		},
 		"UDPKernel": {
 			reason: "The kernel forwards UDP, which has no health check.",
 			target: egressTarget(udp, check),
-			in: EgressInput{Running: true, Kernel: true, Families: address.Families{IPv4: true}, Applied: map[EgressKey][]netip.AddrPort{
+			input: EgressInput{Running: true, Kernel: true, Families: address.Families{IPv4: true}, Applied: map[EgressKey][]netip.AddrPort{
 				{Port: 10000, Protocol: corev1.ProtocolUDP}: {addr},
 			}},
 			addr:   addr,
@@ -265,7 +265,7 @@ func TestEgress(t *testing.T) {
 		"KernelNotApplied": {
 			reason: "The port is ready once containerboot has set up forwarding to the same address.",
 			target: egressTarget(),
-			in: EgressInput{Running: true, Kernel: true, Families: address.Families{IPv4: true}, Applied: map[EgressKey][]netip.AddrPort{
+			input: EgressInput{Running: true, Kernel: true, Families: address.Families{IPv4: true}, Applied: map[EgressKey][]netip.AddrPort{
 				tcpKey: {netip.MustParseAddrPort("100.64.0.8:5432")},
 			}},
 			addr:   addr,
@@ -273,51 +273,51 @@ func TestEgress(t *testing.T) {
 		},
 		"OutOfRange": {
 			reason: "A port that the agent uses must not be assigned.",
-			target: egressTarget(func(t *egress.Target) { t.ProxyPort = 9093 }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.ProxyPort = 9093 }), input: EgressInput{Running: true},
 			status: v1alpha1.EgressPort{Port: 9093, Message: messageEgressRange},
 		},
 		"Healthy": {
 			reason: "A target that answers is ready.",
-			target: egressTarget(check), in: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Healthy}}},
+			target: egressTarget(check), input: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Healthy}}},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"Unhealthy": {
 			reason: "A target that does not answer is not ready, but still gets connections.",
-			target: egressTarget(check), in: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Unhealthy, Reason: "timed out"}}},
+			target: egressTarget(check), input: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Unhealthy, Reason: "timed out"}}},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "db:5432 does not answer: timed out"},
 		},
 		"Name": {
 			reason: "An address that has the expected name causes no message.",
-			target: egressTarget(func(t *egress.Target) { t.Name = "db.example.ts.net" }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.Name = "db.example.ts.net" }), input: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"OtherName": {
 			reason: "An address with another name still gets connections, and a message reports it.",
-			target: egressTarget(func(t *egress.Target) { t.Name = "old.example.ts.net" }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.Name = "old.example.ts.net" }), input: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true, Message: "db is led to, but old.example.ts.net is not its name in the tailnet; correct one of the two"},
 		},
 		"OtherNameTags": {
 			reason: "The reason for a refusal takes precedence.",
-			target: egressTarget(func(t *egress.Target) { t.Name, t.Tags = "old.example.ts.net", []string{"tag:z"} }), in: EgressInput{Running: true},
+			target: egressTarget(func(t *egress.Target) { t.Name, t.Tags = "old.example.ts.net", []string{"tag:z"} }), input: EgressInput{Running: true},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "Device db.example.ts.net has db but does not carry tag:z, which the target asks for"},
 		},
 		"Probing": {
 			reason: "A target without a probe result is not ready.",
-			target: egressTarget(check), in: EgressInput{Running: true},
+			target: egressTarget(check), input: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: messageEgressProbing},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.in.Targets = []egress.Target{tc.target}
-			tc.in.Find, tc.in.FindFamily, tc.in.Has = tailnet, tailnetFamily, named
-			ports := Egress(tc.in)
+			tc.input.Targets = []egress.Target{tc.target}
+			tc.input.Find, tc.input.FindFamily, tc.input.Resolves = tailnet, tailnetFamily, named
+			ports := Egress(tc.input)
 			if len(ports) != 1 {
 				t.Fatalf("\n%s\nEgress(...): %d ports, want 1", tc.reason, len(ports))
 			}
@@ -344,14 +344,14 @@ func TestEgressOrder(t *testing.T) {
 	low := egressTarget(func(t *egress.Target) { t.Key, t.ProxyPort = "z", 10001 })
 	udp := egressTarget(func(t *egress.Target) { t.Key, t.Protocol = "u", corev1.ProtocolUDP })
 	want := []string{"a", "u", "z"}
-	for _, in := range []EgressInput{
+	for _, input := range []EgressInput{
 		{Targets: []egress.Target{second, low, udp, first}},
 		{Targets: []egress.Target{first, udp, second, low}},
 		{Targets: []egress.Target{udp, first}, Leaving: []egress.Target{low, second}},
 	} {
-		in.Find = tailnet
+		input.Find = tailnet
 		var got []string
-		for _, p := range EgressStatus(Egress(in)) {
+		for _, p := range EgressStatus(Egress(input)) {
 			got = append(got, p.Target)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

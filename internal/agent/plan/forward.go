@@ -65,9 +65,9 @@ type ForwardInput struct {
 
 // Forward returns the services, and those that the kernel forwards: all that need only
 // forwarding. A service that is not set up yet is not advertised.
-func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
-	specs := make(map[string]v1alpha1.ServiceAttachmentSpec, len(in.Attachments))
-	for _, a := range hosted(in.Attachments) {
+func Forward(services []Service, input ForwardInput) ([]Service, Forwards) {
+	specs := make(map[string]v1alpha1.ServiceAttachmentSpec, len(input.Attachments))
+	for _, a := range hosted(input.Attachments) {
 		specs[string(a.Spec.ServiceName)] = a.Spec
 	}
 	services = slices.Clone(services)
@@ -75,11 +75,11 @@ func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
 	for i := range services {
 		s := &services[i]
 		spec := specs[s.Name]
-		c, msg := forward(spec, s.Name, in)
+		c, msg := forward(spec, s.Name, input)
 		switch {
 		case c != nil:
 			out[s.Name] = *c
-			if in.AppliedKnown && !sameForward(in.Applied[s.Name], *c) || !in.AppliedKnown && !slices.Contains(in.Advertised, s.Name) {
+			if input.AppliedKnown && !sameForward(input.Applied[s.Name], *c) || !input.AppliedKnown && !slices.Contains(input.Advertised, s.Name) {
 				msg = messageForwarding
 				break
 			}
@@ -87,7 +87,7 @@ func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
 				s.Message = msg
 			}
 			msg = ""
-		case msg == messageResolving && slices.Contains(in.Advertised, s.Name):
+		case msg == messageResolving && slices.Contains(input.Advertised, s.Name):
 			// The service stays as it is.
 			msg = ""
 		case !allPorts(spec) && msg != messageResolving:
@@ -109,46 +109,46 @@ func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
 // service that the kernel forwards (tailscale.com ipn, ServiceConfig.Tun). So tailscaled serves a
 // service with port numbers unless the kernel can forward all of the service's addresses
 // (tailscale/tailscale#12156).
-func forward(spec v1alpha1.ServiceAttachmentSpec, name string, in ForwardInput) (*ingressservices.Config, string) {
-	if !in.Kernel {
+func forward(spec v1alpha1.ServiceAttachmentSpec, name string, input ForwardInput) (*ingressservices.Config, string) {
+	if !input.Kernel {
 		return nil, messageAllPorts
 	}
 	host, ok := forwardable(spec)
 	if !ok {
 		return nil, ""
 	}
-	addrs, known := in.Addresses[host]
-	if !known {
-		if c, ok := in.Previous[name]; ok {
+	addrs, resolved := input.Addresses[host]
+	if !resolved {
+		if c, ok := input.Previous[name]; ok {
 			return &c, ""
 		}
 		return nil, messageResolving
 	}
 	c := ingressservices.Config{}
-	if in.Families.IPv4 {
+	if input.Families.IPv4 {
 		c.IPv4Mapping = mapping(spec.Addresses, addrs, netip.Addr.Is4)
 	}
-	if in.Families.IPv6 {
+	if input.Families.IPv6 {
 		c.IPv6Mapping = mapping(spec.Addresses, addrs, netip.Addr.Is6)
 	}
-	have := make([]string, 0, len(addrs))
+	hostAddrs := make([]string, 0, len(addrs))
 	for _, a := range addrs {
-		have = append(have, a.String())
+		hostAddrs = append(hostAddrs, a.String())
 	}
 	unserved := unserved(spec.Addresses, c)
 	switch {
 	case c.IPv4Mapping == nil && c.IPv6Mapping == nil:
-		return nil, fmt.Sprintf(messageAllPortsAddrs, in.Families, host, list(have))
-	case !allPorts(spec) && (len(unserved) > 0 || in.Dropped):
+		return nil, fmt.Sprintf(messageAllPortsAddrs, input.Families, host, list(hostAddrs))
+	case !allPorts(spec) && (len(unserved) > 0 || input.Dropped):
 		return nil, ""
-	case in.Dropped:
+	case input.Dropped:
 		return &c, messageDropped
 	case len(unserved) > 0:
-		why := fmt.Sprintf("%s has %s", host, list(have))
-		if !in.Families.IPv4 || !in.Families.IPv6 {
-			why = fmt.Sprintf("this pod forwards %s", in.Families)
+		cause := fmt.Sprintf("%s has %s", host, list(hostAddrs))
+		if !input.Families.IPv4 || !input.Families.IPv6 {
+			cause = fmt.Sprintf("this pod forwards %s", input.Families)
 		}
-		return &c, fmt.Sprintf(messageOneFamily, list(unserved), why)
+		return &c, fmt.Sprintf(messageOneFamily, list(unserved), cause)
 	}
 	return &c, ""
 }

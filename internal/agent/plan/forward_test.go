@@ -41,7 +41,7 @@ func TestForward(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		ports     []v1alpha1.AttachmentPort
-		in        ForwardInput
+		input     ForwardInput
 		want      string
 		advertise bool
 		message   string
@@ -57,113 +57,113 @@ func TestForward(t *testing.T) {
 		"Applied": {
 			reason: "A service that is set up is advertised.",
 			ports:  same,
-			in:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), AppliedKnown: true, Applied: applied(v46)},
+			input:  ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), AppliedKnown: true, Applied: applied(v46)},
 			want:   v46, advertise: true,
 		},
 		"OwnAddress": {
 			reason: "The kernel must not forward to the pod itself or to its node.",
 			ports:  all,
-			in:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("169.254.169.254")},
+			input:  ForwardInput{Families: both, Kernel: true, Addresses: addrs("169.254.169.254")},
 			want:   `{}`, message: "All ports need a backend with one address of a family in which this pod forwards, which is IPv4 and IPv6; web has 169.254.169.254",
 		},
 		"NotApplied": {
 			reason: "A service that is not set up yet is not advertised.",
 			ports:  same,
-			in:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), AppliedKnown: true},
+			input:  ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), AppliedKnown: true},
 			want:   v46, message: messageForwarding,
 		},
 		"RestartedBeforeStateIsKnown": {
 			reason: "A restarted agent leaves a service advertised until it knows what is set up.",
 			ports:  same,
-			in:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), Advertised: []string{"svc:web"}},
+			input:  ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), Advertised: []string{"svc:web"}},
 			want:   v46, advertise: true,
 		},
 		"RestartedBeforeAddressesAreKnown": {
 			reason: "A restarted agent continues to forward until it knows the backend's address.",
 			ports:  same,
-			in:     ForwardInput{Families: both, Kernel: true, Previous: applied(v46), AppliedKnown: true, Applied: applied(v46)},
+			input:  ForwardInput{Families: both, Kernel: true, Previous: applied(v46), AppliedKnown: true, Applied: applied(v46)},
 			want:   v46, advertise: true,
 		},
 		"Resolving": {
 			reason: "A new service waits until its backend's address is known.",
-			ports:  same, in: ForwardInput{Families: both, Kernel: true}, want: `{}`, message: messageResolving,
+			ports:  same, input: ForwardInput{Families: both, Kernel: true}, want: `{}`, message: messageResolving,
 		},
 		"BothFamilies": {
 			reason:    "Each address family has a separate mapping.",
 			ports:     all,
-			in:        ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), Advertised: []string{"svc:web"}},
+			input:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), Advertised: []string{"svc:web"}},
 			want:      v46,
 			advertise: true,
 		},
 		"OneFamily": {
 			reason: "Tailscaled serves both addresses of a service whose backend has one family.",
-			ports:  same, in: ForwardInput{Families: both, Kernel: true, Addresses: addrs("fd00::1")}, want: `{}`, advertise: true,
+			ports:  same, input: ForwardInput{Families: both, Kernel: true, Addresses: addrs("fd00::1")}, want: `{}`, advertise: true,
 		},
 		"PodOfOneFamily": {
 			reason: "Tailscaled serves both addresses of a service in a pod that has one family.",
-			ports:  same, in: ForwardInput{Families: address.Families{IPv4: true}, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1")}, want: `{}`, advertise: true,
+			ports:  same, input: ForwardInput{Families: address.Families{IPv4: true}, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1")}, want: `{}`, advertise: true,
 		},
 		"AllPortsOneFamily": {
 			reason: "The kernel serves one address of a service with all ports, and a message names the other.",
-			ports:  all, in: ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1"), AppliedKnown: true, Applied: applied(v4)}, want: v4, advertise: true,
+			ports:  all, input: ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1"), AppliedKnown: true, Applied: applied(v4)}, want: v4, advertise: true,
 			message: "Clients that use fd7a:115c:a1e0::1 do not reach the service: the kernel forwards within one address family, and web has 10.96.0.1. Set ipFamilyPolicy: PreferDualStack on the backend's Service, or list the service's ports instead of do-not-validate",
 		},
 		"AllPortsPodOfOneFamily": {
 			reason: "The message names the pod's family if that is the cause.",
-			ports:  all, in: ForwardInput{Families: address.Families{IPv4: true}, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), AppliedKnown: true, Applied: applied(v4)}, want: v4, advertise: true,
+			ports:  all, input: ForwardInput{Families: address.Families{IPv4: true}, Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), AppliedKnown: true, Applied: applied(v4)}, want: v4, advertise: true,
 			message: "Clients that use fd7a:115c:a1e0::1 do not reach the service: the kernel forwards within one address family, and this pod forwards IPv4. Set ipFamilyPolicy: PreferDualStack on the backend's Service, or list the service's ports instead of do-not-validate",
 		},
 		"Dropped": {
 			reason: "Tailscaled connects to addresses of Services that forwarded packets do not reach.",
-			ports:  same, in: ForwardInput{Families: both, Kernel: true, Dropped: true, Addresses: addrs("10.96.0.1", "fd00::1")}, want: `{}`, advertise: true,
+			ports:  same, input: ForwardInput{Families: both, Kernel: true, Dropped: true, Addresses: addrs("10.96.0.1", "fd00::1")}, want: `{}`, advertise: true,
 		},
 		"AllPortsDropped": {
 			reason: "A service with all ports has no alternative, and a message says what to do.",
-			ports:  all, in: ForwardInput{Families: both, Kernel: true, Dropped: true, Addresses: addrs("10.96.0.1", "fd00::1"), AppliedKnown: true, Applied: applied(v46)}, want: v46, advertise: true,
+			ports:  all, input: ForwardInput{Families: both, Kernel: true, Dropped: true, Addresses: addrs("10.96.0.1", "fd00::1"), AppliedKnown: true, Applied: applied(v46)}, want: v46, advertise: true,
 			message: messageDropped,
 		},
 		"SeveralAddresses": {
 			reason: "Tailscaled forwards to a backend with several addresses.",
-			ports:  same, in: ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.0.0.1", "10.0.0.2")}, want: `{}`, advertise: true,
+			ports:  same, input: ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.0.0.1", "10.0.0.2")}, want: `{}`, advertise: true,
 		},
 		"AllPortsSeveralAddresses": {
 			reason: "A service with all ports cannot have a backend with several addresses.",
-			ports:  all, in: ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.0.0.1", "10.0.0.2")}, want: `{}`,
+			ports:  all, input: ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.0.0.1", "10.0.0.2")}, want: `{}`,
 			message: "All ports need a backend with one address of a family in which this pod forwards, which is IPv4 and IPv6; web has 10.0.0.1, 10.0.0.2",
 		},
 		"OtherPort": {
 			reason: "The kernel does not change ports.",
 			ports:  []v1alpha1.AttachmentPort{port(80, 8080, "web")},
-			in:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+			input:  ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
 		},
 		"OtherHost": {
 			reason: "The kernel forwards all of a service to one host.",
 			ports:  []v1alpha1.AttachmentPort{port(80, 80, "web"), port(443, 443, "other")},
-			in:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+			input:  ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
 		},
 		"TLS": {
 			reason: "The kernel does not terminate TLS.",
 			ports:  []v1alpha1.AttachmentPort{{Port: 443, Backend: &v1alpha1.AttachmentBackend{Host: "web", Port: 443}, TLS: &v1alpha1.AttachmentTLS{}}},
-			in:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+			input:  ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
 		},
 		"HTTP": {
 			reason: "The kernel adds no headers.",
 			ports:  []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "web", Port: 80}, Protocol: v1alpha1.AttachmentProtocolHTTP}},
-			in:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+			input:  ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
 		},
 		"ProxyProtocol": {
 			reason: "The kernel adds no header of the PROXY protocol.",
 			ports:  []v1alpha1.AttachmentPort{{Port: 80, Backend: &v1alpha1.AttachmentBackend{Host: "web", Port: 80}, ProxyProtocol: 2}},
-			in:     ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
+			input:  ForwardInput{Families: both, Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.in.Attachments = []v1alpha1.ServiceAttachment{{Spec: v1alpha1.ServiceAttachmentSpec{
+			tc.input.Attachments = []v1alpha1.ServiceAttachment{{Spec: v1alpha1.ServiceAttachmentSpec{
 				Direction: v1alpha1.DirectionIngress, ServiceName: "svc:web",
 				Addresses: []string{"100.100.0.1", "fd7a:115c:a1e0::1"}, Ports: tc.ports,
 			}}}
-			services, f := Forward([]Service{{Name: "svc:web", Advertise: true}}, tc.in)
+			services, f := Forward([]Service{{Name: "svc:web", Advertise: true}}, tc.input)
 			got, err := IngressConfig(f)
 			if err != nil {
 				t.Fatalf("IngressConfig(...): %v", err)

@@ -43,9 +43,9 @@ func TestHTTPS(t *testing.T) {
 	backendOnly.Spec.Ports[0].Backend, backendOnly.Spec.Ports[0].Backends = &v1alpha1.AttachmentBackend{Host: "10.96.0.1", Port: 8080}, nil
 	later := balancedAttachment("10.96.0.1", "10.96.0.2")
 	later.Spec.Ports[0].Protocol = "HTTP3"
-	beside := secure(public)
-	beside.Spec.Ports[0].Backends[0].TLS = nil
-	beside.Spec.Ports = append(beside.Spec.Ports, v1alpha1.AttachmentPort{Port: 81, Backend: &v1alpha1.AttachmentBackend{Host: "10.96.0.1", Port: 8080}})
+	mixed := secure(public)
+	mixed.Spec.Ports[0].Backends[0].TLS = nil
+	mixed.Spec.Ports = append(mixed.Spec.Ports, v1alpha1.AttachmentPort{Port: 81, Backend: &v1alpha1.AttachmentBackend{Host: "10.96.0.1", Port: 8080}})
 
 	unknown := want{Unhealthy: []int32{80}, Handlers: Handlers{}, Message: "This version of the agent does not know the protocol or the TLS settings of ports 80, and does not serve them; upgrade the provider"}
 	checked := tgt("10.96.0.1")
@@ -60,7 +60,7 @@ func TestHTTPS(t *testing.T) {
 			Advertise:    true,
 		}
 	}
-	with := func(w want, targets ...probe.Target) want {
+	probed := func(w want, targets ...probe.Target) want {
 		w.Targets = targets
 		return w
 	}
@@ -72,19 +72,19 @@ func TestHTTPS(t *testing.T) {
 		"One": {
 			reason:     "A port with one backend is served by the agent, with the authorities of the system, and probed with a connection.",
 			attachment: secure(public),
-			want:       with(end(balance.Backend{Address: "10.96.0.1:8080", TLS: backendtls.Settings{ServerName: "web.example.com"}}), tgt("10.96.0.1")),
+			want:       probed(end(balance.Backend{Address: "10.96.0.1:8080", TLS: backendtls.Settings{ServerName: "web.example.com"}}), tgt("10.96.0.1")),
 		},
 		"Two": {
 			reason:     "Each backend has its own name and authorities.",
 			attachment: secure(public, private),
-			want: with(end(
+			want: probed(end(
 				balance.Backend{Address: "10.96.0.1:8080", TLS: backendtls.Settings{ServerName: "web.example.com"}},
 				balance.Backend{Address: "10.96.0.2:8080", TLS: backendtls.Settings{ServerName: "web.default.svc", Authorities: "PEM"}}), tgt("10.96.0.1"), tgt("10.96.0.2")),
 		},
 		"Path": {
 			reason:     "A path is probed with the same verification.",
 			attachment: path,
-			want:       with(end(balance.Backend{Address: "10.96.0.1:8080", TLS: checked.TLS}), checked),
+			want:       probed(end(balance.Backend{Address: "10.96.0.1:8080", TLS: checked.TLS}), checked),
 		},
 		"NoSettings": {
 			reason:     "Without settings, which a definition of an earlier version drops, the port is not served.",
@@ -108,7 +108,7 @@ func TestHTTPS(t *testing.T) {
 		},
 		"Beside": {
 			reason:     "Other ports are served.",
-			attachment: beside,
+			attachment: mixed,
 			want: want{
 				Targets: []probe.Target{tgt("10.96.0.1")}, Unhealthy: []int32{80}, Handlers: Handlers{81: {Forward: "10.96.0.1:8080"}},
 				Advertise: true, Message: unknown.Message,
@@ -117,11 +117,11 @@ func TestHTTPS(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			in := Input{Attachments: []v1alpha1.ServiceAttachment{tc.attachment}, Health: map[probe.Target]probe.Status{}}
+			input := Input{Attachments: []v1alpha1.ServiceAttachment{tc.attachment}, Health: map[probe.Target]probe.Status{}}
 			for _, target := range []probe.Target{tgt("10.96.0.1"), tgt("10.96.0.2"), checked} {
-				in.Health[target] = probe.Status{Health: probe.Healthy}
+				input.Health[target] = probe.Status{Health: probe.Healthy}
 			}
-			services := Services(in)
+			services := Services(input)
 			if len(services) != 1 {
 				t.Fatalf("want one service, got %v", services)
 			}

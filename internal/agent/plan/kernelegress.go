@@ -32,14 +32,14 @@ const (
 // kernelHosts returns the target's host at one address of each family in which the kernel
 // forwards, the pod's first family first: the kernel translates only within a family
 // (tailscale/tailscale#18594).
-func kernelHosts(t egress.Target, in EgressInput) []localapi.Host {
+func kernelHosts(t egress.Target, input EgressInput) []localapi.Host {
 	var out []localapi.Host
-	for _, ipv6 := range []bool{in.IPv6First, !in.IPv6First} {
-		if ipv6 && !in.Families.IPv6 || !ipv6 && !in.Families.IPv4 {
+	for _, ipv6 := range []bool{input.IPv6First, !input.IPv6First} {
+		if ipv6 && !input.Families.IPv6 || !ipv6 && !input.Families.IPv4 {
 			continue
 		}
 		for _, name := range append([]string{t.Host}, t.Alternatives...) {
-			if h := in.FindFamily(name, ipv6); h.Addr.IsValid() {
+			if h := input.FindFamily(name, ipv6); h.Addr.IsValid() {
 				out = append(out, h)
 				break
 			}
@@ -50,12 +50,12 @@ func kernelHosts(t egress.Target, in EgressInput) []localapi.Host {
 
 // forwardTo sets the addresses to which the kernel forwards a port. It returns the target's host
 // at the first of them, and the reason if there is none.
-func (p *EgressPort) forwardTo(in EgressInput, found localapi.Host) (host localapi.Host, tags, family string) {
-	hosts := kernelHosts(p.Target, in)
-	reached := len(hosts) > 0 && (!p.Target.SingleStack || hosts[0].Addr.Is6() == in.IPv6First)
+func (p *EgressPort) forwardTo(input EgressInput, found localapi.Host) (host localapi.Host, tags, family string) {
+	hosts := kernelHosts(p.Target, input)
+	reached := len(hosts) > 0 && (!p.Target.SingleStack || hosts[0].Addr.Is6() == input.IPv6First)
 	if !reached {
 		if found.Addr.IsValid() {
-			family = fmt.Sprintf(messageEgressFamily, p.Target.Host, in.Families)
+			family = fmt.Sprintf(messageEgressFamily, p.Target.Host, input.Families)
 		}
 		return localapi.Host{RouteUnused: found.RouteUnused}, "", family
 	}
@@ -70,8 +70,8 @@ func (p *EgressPort) forwardTo(in EgressInput, found localapi.Host) (host locala
 }
 
 // applied reports whether containerboot has set up all addresses of a port, and no others.
-func (p *EgressPort) applied(in EgressInput) bool {
-	return sameAddrs(in.Applied[EgressKeyOf(p.Target)], p.Addrs)
+func (p *EgressPort) applied(input EgressInput) bool {
+	return sameAddrs(input.Applied[EgressKeyOf(p.Target)], p.Addrs)
 }
 
 // sameAddrs compares lists of one address of each family, in any order.
@@ -81,12 +81,12 @@ func sameAddrs(a, b []netip.AddrPort) bool {
 
 // half returns the problem of a port that the pod forwards in fewer families than its Service may
 // have.
-func (p *EgressPort) half(in EgressInput) string {
-	var have address.Families
+func (p *EgressPort) half(input EgressInput) string {
+	var forwarded address.Families
 	for _, a := range p.Addrs {
-		have.IPv4, have.IPv6 = have.IPv4 || a.Addr().Is4(), have.IPv6 || a.Addr().Is6()
+		forwarded.IPv4, forwarded.IPv6 = forwarded.IPv4 || a.Addr().Is4(), forwarded.IPv6 || a.Addr().Is6()
 	}
-	lacking := address.Families{IPv4: in.Families.IPv4 && !have.IPv4, IPv6: in.Families.IPv6 && !have.IPv6}
+	lacking := address.Families{IPv4: input.Families.IPv4 && !forwarded.IPv4, IPv6: input.Families.IPv6 && !forwarded.IPv6}
 	if lacking == (address.Families{}) || p.Target.SingleStack {
 		return ""
 	}
@@ -146,8 +146,8 @@ func EgressApplied(status []byte, podIP string) (map[EgressKey][]netip.AddrPort,
 			}
 		}
 	}
-	for _, to := range out {
-		slices.SortFunc(to, netip.AddrPort.Compare)
+	for _, targets := range out {
+		slices.SortFunc(targets, netip.AddrPort.Compare)
 	}
 	return out, nil
 }

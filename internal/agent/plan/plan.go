@@ -129,16 +129,16 @@ type Input struct {
 	// Stopping withdraws all services.
 	Stopping bool
 
-	// Now is the time, for certificates that expire.
-	Now time.Time
+	// At is the time, for certificates that expire.
+	At time.Time
 }
 
 // Services returns the plan for each service, sorted by name.
-func Services(in Input) []Service {
-	attachments := hosted(in.Attachments)
+func Services(input Input) []Service {
+	attachments := hosted(input.Attachments)
 	out := make([]Service, 0, len(attachments))
 	for _, a := range attachments {
-		out = append(out, service(a.Spec, in))
+		out = append(out, service(a.Spec, input))
 	}
 	slices.SortFunc(out, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
 	return out
@@ -176,7 +176,7 @@ func hosted(attachments []v1alpha1.ServiceAttachment) []v1alpha1.ServiceAttachme
 	})
 }
 
-func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
+func service(spec v1alpha1.ServiceAttachmentSpec, input Input) Service {
 	s := Service{
 		Name:    string(spec.ServiceName),
 		Targets: make([]probe.Target, 0, len(spec.Ports)),
@@ -196,16 +196,16 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 			s.Unhealthy, unknownPorts = append(s.Unhealthy, p.Port), append(unknownPorts, strconv.Itoa(int(p.Port)))
 			continue
 		}
-		b, targets := balanced(spec, p, in)
+		b, targets := balanced(spec, p, input)
 		if b == nil {
 			targets = []probe.Target{target(*p.Backend, spec.HealthCheck)}
 		}
 		t := targets[0]
 		s.Targets = append(s.Targets, targets...)
-		if !slices.ContainsFunc(targets, func(t probe.Target) bool { return in.Health[t].Health != probe.Unhealthy }) {
+		if !slices.ContainsFunc(targets, func(t probe.Target) bool { return input.Health[t].Health != probe.Unhealthy }) {
 			s.Unhealthy = append(s.Unhealthy, p.Port)
 		} else if b != nil {
-			idle = append(idle, unhealthy(targets, in)...)
+			idle = append(idle, unhealthy(targets, input)...)
 		}
 		// A service with all ports is forwarded as packets, for which a serve config has no
 		// handlers.
@@ -213,10 +213,10 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 			continue
 		}
 		// Tailscaled dials only this address, even while other backends are healthy.
-		if b == nil && refused(t, in) || b != nil && len(b.Backends) == 0 {
+		if b == nil && refused(t, input) || b != nil && len(b.Backends) == 0 {
 			continue
 		}
-		h, end := handler(spec, p, t, b, in)
+		h, end := handler(spec, p, t, b, input)
 		if h != nil {
 			s.Handlers[uint16(p.Port)] = *h
 		}
@@ -233,7 +233,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 
 	unknown := 0
 	for _, t := range s.Targets {
-		switch in.Health[t].Health {
+		switch input.Health[t].Health {
 		case probe.Healthy:
 			s.Healthy++
 		case probe.Unknown:
@@ -242,10 +242,10 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		}
 	}
 
-	tls := validateTLS(spec, in)
-	was := slices.Contains(in.Advertised, s.Name)
+	tls := validateTLS(spec, input)
+	advertised := slices.Contains(input.Advertised, s.Name)
 	switch {
-	case in.Stopping:
+	case input.Stopping:
 		s.Message = messageStopping
 	case len(spec.Addresses) == 0:
 		// The name may belong to another service in the tailnet: the controller that creates the
@@ -253,13 +253,13 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		s.Message = messageNoAddress
 	case tls.refused != "":
 		s.Reason, s.Message = tls.reason, tls.refused
-	case tls.unknown != "" && !was:
+	case tls.unknown != "" && !advertised:
 		s.Undecided, s.Message = true, tls.unknown
-	case s.Healthy > 0 && len(s.Unhealthy) > 0 && in.Withdrawn[s.Name]:
-		s.Message = fmt.Sprintf(messageWithdrawn, list(unhealthy(s.Targets, in)))
-	case s.Healthy > 0, unknown > 0 && was:
+	case s.Healthy > 0 && len(s.Unhealthy) > 0 && input.Withdrawn[s.Name]:
+		s.Message = fmt.Sprintf(messageWithdrawn, list(unhealthy(s.Targets, input)))
+	case s.Healthy > 0, unknown > 0 && advertised:
 		s.Advertise, s.Message = true, tls.warning
-		if s.Message == "" && in.Anonymous && wantsClients(spec.Ports) {
+		if s.Message == "" && input.Anonymous && wantsClients(spec.Ports) {
 			s.Message = messageAnonymous
 		}
 		if s.Message == "" && len(idle) > 0 {
@@ -274,7 +274,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	case len(s.Targets) == 0 && len(unknownPorts) > 0:
 		s.Message = fmt.Sprintf(messageUnknownPorts, list(unknownPorts))
 	default:
-		s.Message = "No backend answers: " + list(unhealthy(s.Targets, in))
+		s.Message = "No backend answers: " + list(unhealthy(s.Targets, input))
 	}
 	return s
 }
@@ -318,7 +318,7 @@ func settings(spec v1alpha1.ServiceAttachmentSpec, b v1alpha1.AttachmentShare) (
 // balanced returns the backends of a port with several, or with the protocol HTTPS, and how to probe
 // them all. It returns nil for another port with one. Backends whose addresses are refused are never
 // dialed.
-func balanced(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, in Input) (*balance.Config, []probe.Target) {
+func balanced(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, input Input) (*balance.Config, []probe.Target) {
 	if len(p.Backends) == 0 {
 		return nil, nil
 	}
@@ -335,28 +335,28 @@ func balanced(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, in
 			t.TLS = tls
 		}
 		targets = append(targets, t)
-		if refused(t, in) {
+		if refused(t, input) {
 			continue
 		}
-		to := balance.Backend{Address: dialed(t), TLS: tls, Weight: int(max(b.Weight, 1)), Priority: int(b.Priority), Health: in.Health[t].Health}
+		backend := balance.Backend{Address: dialed(t), TLS: tls, Weight: int(max(b.Weight, 1)), Priority: int(b.Priority), Health: input.Health[t].Health}
 		if b.FailbackDelay != nil {
-			to.FailbackDelay = b.FailbackDelay.Duration
+			backend.FailbackDelay = b.FailbackDelay.Duration
 		}
-		out.Backends = append(out.Backends, to)
+		out.Backends = append(out.Backends, backend)
 	}
 	return out, targets
 }
 
 // refused reports whether a target has an address that must not be dialed.
-func refused(t probe.Target, in Input) bool {
-	return address.RefusedHost(t.Host) != "" || in.Health[t].Refused()
+func refused(t probe.Target, input Input) bool {
+	return address.RefusedHost(t.Host) != "" || input.Health[t].Refused()
 }
 
 // unhealthy returns the unhealthy ones of targets, and why they are.
-func unhealthy(targets []probe.Target, in Input) []string {
+func unhealthy(targets []probe.Target, input Input) []string {
 	out := make([]string, 0, len(targets))
 	for _, t := range targets {
-		if st := in.Health[t]; st.Health == probe.Unhealthy {
+		if st := input.Health[t]; st.Health == probe.Unhealthy {
 			out = append(out, fmt.Sprintf("%s (%s)", t.Address(), reason(t, st.Reason)))
 		}
 	}
@@ -387,10 +387,10 @@ func target(b v1alpha1.AttachmentBackend, hc v1alpha1.AttachmentHealthCheck) pro
 const suffixService = ".svc"
 
 // reason returns why a target is unhealthy, in the terms of Kubernetes instead of DNS.
-func reason(t probe.Target, why string) string {
+func reason(t probe.Target, cause string) string {
 	name, ok := strings.CutSuffix(t.Host, suffixService)
-	if !ok || why != probe.ReasonNoSuchHost {
-		return why
+	if !ok || cause != probe.ReasonNoSuchHost {
+		return cause
 	}
 	name, namespace, _ := strings.Cut(name, ".")
 	return fmt.Sprintf("there is no Service %s/%s, or it is headless and has no ready pod", namespace, name)

@@ -63,12 +63,12 @@ func TestServices(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		in     Input
+		input  Input
 		want   []Service
 	}{
 		"Healthy": {
 			reason: "A service with a healthy backend is advertised.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
 				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): {Health: probe.Healthy}},
 			},
@@ -76,7 +76,7 @@ func TestServices(t *testing.T) {
 		},
 		"Unhealthy": {
 			reason: "A service without a healthy backend keeps its handlers and is not advertised.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
 				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): unhealthy},
 				Advertised:  []string{"svc:web"},
@@ -85,7 +85,7 @@ func TestServices(t *testing.T) {
 		},
 		"UnknownWasAdvertised": {
 			reason: "A service of unknown health stays advertised.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
 				Advertised:  []string{"svc:web"},
 			},
@@ -93,17 +93,17 @@ func TestServices(t *testing.T) {
 		},
 		"UnknownWasNot": {
 			reason: "A new service is not advertised before its backend answered.",
-			in:     Input{Attachments: []v1alpha1.ServiceAttachment{web}},
+			input:  Input{Attachments: []v1alpha1.ServiceAttachment{web}},
 			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Undecided: true, Message: messageProbing}},
 		},
 		"ResolveOnly": {
 			reason: "A backend without probes gets a ResolveOnly target.",
-			in:     Input{Attachments: []v1alpha1.ServiceAttachment{quiet}, Health: map[probe.Target]probe.Status{quietTarget: {Health: probe.Healthy}}},
+			input:  Input{Attachments: []v1alpha1.ServiceAttachment{quiet}, Health: map[probe.Target]probe.Status{quietTarget: {Health: probe.Healthy}}},
 			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{quietTarget}, Advertise: true, Healthy: 1}},
 		},
 		"Stopping": {
 			reason: "Nothing is advertised while the pod stops, but handlers stay for live connections.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
 				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): {Health: probe.Healthy}},
 				Stopping:    true,
@@ -112,7 +112,7 @@ func TestServices(t *testing.T) {
 		},
 		"OneOfTwoBackends": {
 			reason: "One healthy backend is enough, and a backend behind two ports counts once.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "10.96.0.1", 81: "10.96.0.1", 82: "10.96.0.2"})},
 				Health: map[probe.Target]probe.Status{
 					tgt("10.96.0.1"): unhealthy,
@@ -130,7 +130,7 @@ func TestServices(t *testing.T) {
 		},
 		"Withdrawn": {
 			reason: "A service of which one backend does not answer is withdrawn if the provider asks for that.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "10.96.0.1", 81: "10.96.0.2"})},
 				Health:      map[probe.Target]probe.Status{tgt("10.96.0.1"): unhealthy, tgt("10.96.0.2"): {Health: probe.Healthy}},
 				Advertised:  []string{"svc:web"},
@@ -147,7 +147,7 @@ func TestServices(t *testing.T) {
 		},
 		"WithdrawnAnswers": {
 			reason: "Once all backends answer, a withdrawal has no effect.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
 				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): {Health: probe.Healthy}},
 				Withdrawn:   map[string]bool{"svc:web": true},
@@ -156,7 +156,7 @@ func TestServices(t *testing.T) {
 		},
 		"OwnAddress": {
 			reason: "Nothing is forwarded to the pod itself or to its node, whether or not another backend is healthy.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "10.96.0.1", 81: "127.0.0.1", 82: "rebinds.example.com", 83: "localhost"})},
 				Health: map[probe.Target]probe.Status{
 					tgt("127.0.0.1"):           {Health: probe.Unhealthy, Reason: "its address is refused: it is a loopback address"},
@@ -176,12 +176,12 @@ func TestServices(t *testing.T) {
 		},
 		"NotOurs": {
 			reason: "Attachments for egress, and those being deleted, are ignored.",
-			in:     Input{Attachments: []v1alpha1.ServiceAttachment{deleted, egress}},
+			input:  Input{Attachments: []v1alpha1.ServiceAttachment{deleted, egress}},
 			want:   []Service{},
 		},
 		"TwoClaimOne": {
 			reason: "A service that two attachments claim goes to the first by name.",
-			in: Input{Attachments: []v1alpha1.ServiceAttachment{
+			input: Input{Attachments: []v1alpha1.ServiceAttachment{
 				attachment("z", "svc:web", map[int32]string{80: "z.default.svc"}),
 				web,
 			}},
@@ -189,7 +189,7 @@ func TestServices(t *testing.T) {
 		},
 		"NoAddress": {
 			reason: "A service that is not in the tailnet yet is probed but not advertised: the name may belong to another service.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{early},
 				Health:      map[probe.Target]probe.Status{tgt("10.96.0.3"): {Health: probe.Healthy}},
 			},
@@ -197,12 +197,12 @@ func TestServices(t *testing.T) {
 		},
 		"OneOfTwoHasAddress": {
 			reason: "The attachment with the service's addresses gets the service, not one that may never get addresses.",
-			in:     Input{Attachments: []v1alpha1.ServiceAttachment{early, web}},
+			input:  Input{Attachments: []v1alpha1.ServiceAttachment{early, web}},
 			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Undecided: true, Message: messageProbing}},
 		},
 		"ManyUnhealthy": {
 			reason: "A message names three backends at most.",
-			in: Input{
+			input: Input{
 				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{1: "10.0.0.1", 2: "10.0.0.2", 3: "10.0.0.3", 4: "10.0.0.4", 5: "10.0.0.5"})},
 				Health:      map[probe.Target]probe.Status{tgt("10.0.0.1"): unhealthy, tgt("10.0.0.2"): unhealthy, tgt("10.0.0.3"): unhealthy, tgt("10.0.0.4"): unhealthy, tgt("10.0.0.5"): unhealthy},
 			},
@@ -217,7 +217,7 @@ func TestServices(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Services(tc.in)); diff != "" {
+			if diff := cmp.Diff(tc.want, Services(tc.input)); diff != "" {
 				t.Errorf("\n%s\nServices(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -81,9 +81,9 @@ func Served(handlers map[string]Handlers, forwards Forwards) map[string][]string
 }
 
 // servicePorts returns ports of an attachment as a service has them, or nil if there are none.
-func servicePorts(in []int32) []string {
+func servicePorts(ports []int32) []string {
 	var out []string
-	for _, p := range in {
+	for _, p := range ports {
 		out = append(out, string(v1alpha1.ServicePortOf(p)))
 	}
 	return out

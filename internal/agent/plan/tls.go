@@ -103,8 +103,8 @@ type Certificate struct {
 }
 
 // expired reports whether clients refuse the certificate.
-func (c Certificate) expired(now time.Time) bool {
-	return c.Usable && !c.NotAfter.IsZero() && now.After(c.NotAfter)
+func (c Certificate) expired(at time.Time) bool {
+	return c.Usable && !c.NotAfter.IsZero() && at.After(c.NotAfter)
 }
 
 // An IssueProblem is why the issuer cannot get or renew a certificate.
@@ -206,13 +206,13 @@ func dialed(t probe.Target) string {
 //
 // Tailscaled gets addresses alone: it would look up a name for each connection, and connect to
 // whatever the name then leads to, such as itself. The agent checks each address that it dials.
-func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, t probe.Target, b *balance.Config, in Input) (*Handler, *Termination) {
+func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, t probe.Target, b *balance.Config, input Input) (*Handler, *Termination) {
 	http := p.Protocol.Requests()
-	served := in.Serving[string(spec.ServiceName)][uint16(p.Port)]
-	if at, ok := addressOf(t, in.Health[t], served); ok && b == nil && !http && p.TLS == nil {
+	served := input.Serving[string(spec.ServiceName)][uint16(p.Port)]
+	if at, ok := addressOf(t, input.Health[t], served); ok && b == nil && !http && p.TLS == nil {
 		return &Handler{Forward: at.String(), ProxyProtocol: int(p.ProxyProtocol)}, nil
 	}
-	end := &Termination{Listen: loopback(spec, uint16(p.Port)), Balance: b, HTTP: http, HTTPS: p.Protocol == v1alpha1.AttachmentProtocolHTTPS, Anonymous: in.Anonymous}
+	end := &Termination{Listen: loopback(spec, uint16(p.Port)), Balance: b, HTTP: http, HTTPS: p.Protocol == v1alpha1.AttachmentProtocolHTTPS, Anonymous: input.Anonymous}
 	if b == nil {
 		end.Backend = dialed(t)
 	}
@@ -226,7 +226,7 @@ func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, t p
 	case spec.DNSName == "":
 		return nil, nil
 	default:
-		end.Secret, end.Domain = in.Issuer, spec.DNSName
+		end.Secret, end.Domain = input.Issuer, spec.DNSName
 	}
 	return &Handler{Forward: end.Listen.String(), ProxyProtocol: headerInside}, end
 }
@@ -286,7 +286,7 @@ type tlsState struct {
 }
 
 // validateTLS returns whether TLS can be terminated on all ports of a service that need it.
-func validateTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
+func validateTLS(spec v1alpha1.ServiceAttachmentSpec, input Input) tlsState {
 	var st tlsState
 	for _, p := range spec.Ports {
 		if !hasBackend(p) || p.TLS == nil {
@@ -294,15 +294,15 @@ func validateTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 		}
 		switch {
 		case p.TLS.SecretName != "":
-			st.validateSecret(p.TLS.SecretName, in)
+			st.validateSecret(p.TLS.SecretName, input)
 		case spec.DNSName == "":
 			st.refuse("", messageNoDNSName)
-		case in.HTTPS == HTTPSOff:
+		case input.HTTPS == HTTPSOff:
 			st.refuse(meta.ReasonHTTPSDisabled, fmt.Sprintf(messageHTTPSOff, spec.DNSName))
-		case in.HTTPS == HTTPSUnknown:
+		case input.HTTPS == HTTPSUnknown:
 			st.unknown = cmp.Or(st.unknown, messageNoneInTLS)
 		default:
-			st.validateIssued(spec.DNSName, in)
+			st.validateIssued(spec.DNSName, input)
 		}
 	}
 	return st
@@ -315,37 +315,37 @@ func (st *tlsState) refuse(reason xpv2.ConditionReason, message string) {
 	}
 }
 
-func (st *tlsState) validateSecret(name string, in Input) {
-	c, known := in.Certificates[CertificateRef{Secret: name}]
+func (st *tlsState) validateSecret(name string, input Input) {
+	c, loaded := input.Certificates[CertificateRef{Secret: name}]
 	switch {
-	case !known:
+	case !loaded:
 		st.unknown = cmp.Or(st.unknown, fmt.Sprintf(messageReadingTLS, name))
 	case !c.Usable:
 		st.refuse(meta.ReasonCertificateNotUsable, fmt.Sprintf(messagePartSecret, name, c.Problem))
 	case c.Problem != "":
 		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageOldInSecret, name, c.Problem))
-	case c.expired(in.Now):
+	case c.expired(input.At):
 		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageExpired, name, c.NotAfter.UTC().Format(time.RFC3339)))
 	}
 }
 
 // validateIssued checks the certificate that Tailscale provides for a name.
-func (st *tlsState) validateIssued(name string, in Input) {
-	c, known := in.Certificates[CertificateRef{Secret: in.Issuer, Domain: name}]
-	problem, failed := in.Issuing[name]
+func (st *tlsState) validateIssued(name string, input Input) {
+	c, loaded := input.Certificates[CertificateRef{Secret: input.Issuer, Domain: name}]
+	problem, failed := input.Issuing[name]
 	switch {
-	case !c.Usable && in.Offered[name]:
+	case !c.Usable && input.Offered[name]:
 		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageOffered, name))
 	case !c.Usable && failed:
 		st.refuse(problem.Reason, fmt.Sprintf(messageNotIssued, name, problem.Text))
-	case !known:
-		st.unknown = cmp.Or(st.unknown, fmt.Sprintf(messageIssuing, name, in.Issuer))
+	case !loaded:
+		st.unknown = cmp.Or(st.unknown, fmt.Sprintf(messageIssuing, name, input.Issuer))
 	case !c.Usable:
-		st.refuse("", fmt.Sprintf(messageIssuing, name, in.Issuer))
+		st.refuse("", fmt.Sprintf(messageIssuing, name, input.Issuer))
 	case failed:
 		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageNotRenewed, name, problem.Text))
-	case c.expired(in.Now):
-		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageExpired, in.Issuer, c.NotAfter.UTC().Format(time.RFC3339)))
+	case c.expired(input.At):
+		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageExpired, input.Issuer, c.NotAfter.UTC().Format(time.RFC3339)))
 	}
 }
 

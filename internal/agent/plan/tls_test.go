@@ -44,7 +44,7 @@ func TestTLS(t *testing.T) {
 		Handlers:     Handlers{443: {Forward: "127.36.1.2:16827", ProxyProtocol: 2}},
 		Terminations: []Termination{{Listen: listen, Secret: "web-tls", Backend: "web.default.svc:8080"}},
 	}
-	by := func(w want, advertise bool, message string) want {
+	verdict := func(w want, advertise bool, message string) want {
 		w.Advertise, w.Message = advertise, message
 		return w
 	}
@@ -52,7 +52,7 @@ func TestTLS(t *testing.T) {
 		Handlers:     ended.Handlers,
 		Terminations: []Termination{{Listen: listen, Secret: "set-0", Domain: "web.tail1234.ts.net", Backend: "web.default.svc:8080"}},
 	}
-	because := func(w want, reason xpv2.ConditionReason) want {
+	reasoned := func(w want, reason xpv2.ConditionReason) want {
 		w.Reason = reason
 		return w
 	}
@@ -61,98 +61,98 @@ func TestTLS(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		fn     func(*v1alpha1.ServiceAttachmentSpec, *v1alpha1.AttachmentPort)
-		in     Input
+		input  Input
 		want   want
 	}{
 		"Issued": {
 			reason: "The agent terminates TLS with the certificate that the issuer got from Tailscale.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn, Certificates: issued},
-			want:   by(tailscale, true, ""),
+			input:  Input{HTTPS: HTTPSOn, Certificates: issued},
+			want:   verdict(tailscale, true, ""),
 		},
 		"NotIssued": {
 			reason: "The message names the machine that gets the certificate.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn, Certificates: map[CertificateRef]Certificate{ref: {Problem: "key web.tail1234.ts.net.crt is missing or empty"}}, Advertised: []string{"svc:web"}},
-			want: by(tailscale, false,
+			input:  Input{HTTPS: HTTPSOn, Certificates: map[CertificateRef]Certificate{ref: {Problem: "key web.tail1234.ts.net.crt is missing or empty"}}, Advertised: []string{"svc:web"}},
+			want: verdict(tailscale, false,
 				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine shows the cause of a delay"),
 		},
 		"CannotIssue": {
 			reason: "The issuer reports why it cannot get a certificate.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn, Issuing: map[string]IssueProblem{"web.tail1234.ts.net": {Reason: meta.ReasonCertificateNotIssued, Text: "429: too many certificates"}}},
-			want:   because(by(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: 429: too many certificates"), meta.ReasonCertificateNotIssued),
+			input:  Input{HTTPS: HTTPSOn, Issuing: map[string]IssueProblem{"web.tail1234.ts.net": {Reason: meta.ReasonCertificateNotIssued, Text: "429: too many certificates"}}},
+			want:   reasoned(verdict(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: 429: too many certificates"), meta.ReasonCertificateNotIssued),
 		},
 		"CannotRenew": {
 			reason: "A certificate that cannot be renewed is used, and a warning says why.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn, Certificates: issued, Issuing: map[string]IssueProblem{"web.tail1234.ts.net": {Reason: meta.ReasonCertificateNotIssued, Text: "429: too many certificates"}}},
-			want:   by(tailscale, true, "Cannot renew the certificate of web.tail1234.ts.net, the one from before is still in use: 429: too many certificates"),
+			input:  Input{HTTPS: HTTPSOn, Certificates: issued, Issuing: map[string]IssueProblem{"web.tail1234.ts.net": {Reason: meta.ReasonCertificateNotIssued, Text: "429: too many certificates"}}},
+			want:   verdict(tailscale, true, "Cannot renew the certificate of web.tail1234.ts.net, the one from before is still in use: 429: too many certificates"),
 		},
 		"Limited": {
 			reason: "The reason says what kind of problem it is.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn, Issuing: map[string]IssueProblem{"web.tail1234.ts.net": {Reason: meta.ReasonCertificateLimited, Text: "a limit refuses it until 2026-11-25T22:00:00Z"}}},
-			want:   because(by(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: a limit refuses it until 2026-11-25T22:00:00Z"), meta.ReasonCertificateLimited),
+			input:  Input{HTTPS: HTTPSOn, Issuing: map[string]IssueProblem{"web.tail1234.ts.net": {Reason: meta.ReasonCertificateLimited, Text: "a limit refuses it until 2026-11-25T22:00:00Z"}}},
+			want:   reasoned(verdict(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: a limit refuses it until 2026-11-25T22:00:00Z"), meta.ReasonCertificateLimited),
 		},
 		"Expired": {
 			reason: "A certificate that has expired is used, and a warning says so.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn, Now: time.Unix(1000, 1), Certificates: map[CertificateRef]Certificate{ref: {Usable: true, NotAfter: time.Unix(1000, 0)}}},
-			want:   by(tailscale, true, `The certificate in Secret "set-0" expired at 1970-01-01T00:16:40Z, so that clients refuse it: renew it`),
+			input:  Input{HTTPS: HTTPSOn, At: time.Unix(1000, 1), Certificates: map[CertificateRef]Certificate{ref: {Usable: true, NotAfter: time.Unix(1000, 0)}}},
+			want:   verdict(tailscale, true, `The certificate in Secret "set-0" expired at 1970-01-01T00:16:40Z, so that clients refuse it: renew it`),
 		},
 		"SecretExpired": {
 			reason: "So it is with a certificate in a Secret.",
 			fn:     secrets,
-			in:     Input{Now: time.Unix(1000, 1), Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true, NotAfter: time.Unix(1000, 0)}}},
-			want:   by(ended, true, `The certificate in Secret "web-tls" expired at 1970-01-01T00:16:40Z, so that clients refuse it: renew it`),
+			input:  Input{At: time.Unix(1000, 1), Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true, NotAfter: time.Unix(1000, 0)}}},
+			want:   verdict(ended, true, `The certificate in Secret "web-tls" expired at 1970-01-01T00:16:40Z, so that clients refuse it: renew it`),
 		},
 		"IssuedUnknown": {
 			reason: "A new service waits until the issuer's state Secret was read.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn},
-			want: by(tailscale, false,
+			input:  Input{HTTPS: HTTPSOn},
+			want: verdict(tailscale, false,
 				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine shows the cause of a delay"),
 		},
 		"IssuedUnknownAdvertised": {
 			reason: "A restarted agent changes nothing before it has read the Secret.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn, Advertised: []string{"svc:web"}},
-			want:   by(tailscale, true, ""),
+			input:  Input{HTTPS: HTTPSOn, Advertised: []string{"svc:web"}},
+			want:   verdict(tailscale, true, ""),
 		},
 		"HTTPSOff": {
 			reason: "Without HTTPS in the tailnet there is no certificate, and the message says where to enable it.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOff, Certificates: issued, Advertised: []string{"svc:web"}},
-			want: because(by(tailscale, false,
+			input:  Input{HTTPS: HTTPSOff, Certificates: issued, Advertised: []string{"svc:web"}},
+			want: reasoned(verdict(tailscale, false,
 				"HTTPS is off in the tailnet, so Tailscale provides no certificate for web.tail1234.ts.net: turn it on in Tailscale's admin console (DNS, HTTPS Certificates), or set spec.tls.certificateRef"), meta.ReasonHTTPSDisabled),
 		},
 		"HTTPSUnknown": {
 			reason: "A new service is not advertised before tailscaled has reported whether HTTPS is on.",
 			fn:     tailscales,
-			in:     Input{Certificates: issued},
-			want:   by(tailscale, false, messageNoneInTLS),
+			input:  Input{Certificates: issued},
+			want:   verdict(tailscale, false, messageNoneInTLS),
 		},
 		"HTTPSUnknownAdvertised": {
 			reason: "Until tailscaled has reported whether HTTPS is on, an advertised service stays advertised.",
 			fn:     tailscales,
-			in:     Input{Certificates: issued, Advertised: []string{"svc:web"}},
-			want:   by(tailscale, true, ""),
+			input:  Input{Certificates: issued, Advertised: []string{"svc:web"}},
+			want:   verdict(tailscale, true, ""),
 		},
 		"NoName": {
 			reason: "A certificate needs a name. Without a name nothing is forwarded without TLS.",
 			fn: func(s *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.TLS, s.DNSName = &v1alpha1.AttachmentTLS{}, ""
 			},
-			in:   Input{HTTPS: HTTPSOn},
-			want: want{Handlers: Handlers{}, Message: messageNoDNSName},
+			input: Input{HTTPS: HTTPSOn},
+			want:  want{Handlers: Handlers{}, Message: messageNoDNSName},
 		},
 		"HTTP": {
 			reason: "The agent forwards requests without TLS too, which needs neither a name nor a certificate.",
 			fn: func(s *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.Protocol, s.DNSName = v1alpha1.AttachmentProtocolHTTP, ""
 			},
-			in: Input{HTTPS: HTTPSOff},
+			input: Input{HTTPS: HTTPSOff},
 			want: want{
 				Handlers:     ended.Handlers,
 				Terminations: []Termination{{Listen: listen, Backend: "web.default.svc:8080", HTTP: true}},
@@ -164,7 +164,7 @@ func TestTLS(t *testing.T) {
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.Protocol, p.TLS = v1alpha1.AttachmentProtocolHTTP, &v1alpha1.AttachmentTLS{}
 			},
-			in: Input{HTTPS: HTTPSOn, Certificates: issued},
+			input: Input{HTTPS: HTTPSOn, Certificates: issued},
 			want: want{
 				Handlers:     ended.Handlers,
 				Terminations: []Termination{{Listen: listen, Secret: "set-0", Domain: "web.tail1234.ts.net", Backend: "web.default.svc:8080", HTTP: true}},
@@ -181,15 +181,15 @@ func TestTLS(t *testing.T) {
 		"Secret": {
 			reason: "The agent terminates TLS with a Secret's certificate.",
 			fn:     secrets,
-			in:     Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
-			want:   by(ended, true, ""),
+			input:  Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
+			want:   verdict(ended, true, ""),
 		},
 		"SecretHTTP": {
 			reason: "The agent can also forward requests after terminating TLS with a Secret's certificate.",
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.TLS, p.Protocol = &v1alpha1.AttachmentTLS{SecretName: "web-tls"}, v1alpha1.AttachmentProtocolHTTP
 			},
-			in: Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
+			input: Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
 			want: want{
 				Handlers:     ended.Handlers,
 				Terminations: []Termination{{Listen: listen, Secret: "web-tls", Backend: "web.default.svc:8080", HTTP: true}},
@@ -201,7 +201,7 @@ func TestTLS(t *testing.T) {
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.TLS, p.ProxyProtocol = &v1alpha1.AttachmentTLS{SecretName: "web-tls"}, 1
 			},
-			in: Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
+			input: Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
 			want: want{
 				Handlers:     ended.Handlers,
 				Terminations: []Termination{{Listen: listen, Secret: "web-tls", Backend: "web.default.svc:8080", ProxyProtocol: 1}},
@@ -211,35 +211,35 @@ func TestTLS(t *testing.T) {
 		"SecretBroken": {
 			reason: "A service with an invalid certificate is not advertised, and the message names the key.",
 			fn:     secrets,
-			in: Input{
+			input: Input{
 				Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Problem: "key tls.key is missing or empty"}},
 				Advertised:   []string{"svc:web"},
 			},
-			want: because(by(ended, false, `Secret "web-tls": key tls.key is missing or empty`), meta.ReasonCertificateNotUsable),
+			want: reasoned(verdict(ended, false, `Secret "web-tls": key tls.key is missing or empty`), meta.ReasonCertificateNotUsable),
 		},
 		"SecretBrokenLater": {
 			reason: "A service with an earlier valid certificate is advertised, and a warning names the problem.",
 			fn:     secrets,
-			in:     Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true, Problem: "key tls.key is missing or empty"}}},
-			want:   by(ended, true, `Secret "web-tls": key tls.key is missing or empty; the certificate from before is still in use`),
+			input:  Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true, Problem: "key tls.key is missing or empty"}}},
+			want:   verdict(ended, true, `Secret "web-tls": key tls.key is missing or empty; the certificate from before is still in use`),
 		},
 		"SecretUnknown": {
 			reason: "A service waits until its Secret was read.",
 			fn:     secrets,
-			want:   by(ended, false, `Waiting to read Secret "web-tls", which holds the certificate: it must exist, and the proxies' Role must grant it`),
+			want:   verdict(ended, false, `Waiting to read Secret "web-tls", which holds the certificate: it must exist, and the proxies' Role must grant it`),
 		},
 		"SecretUnknownAdvertised": {
 			reason: "A restarted agent changes nothing before it has read the Secret.",
 			fn:     secrets,
-			in:     Input{Advertised: []string{"svc:web"}},
-			want:   by(ended, true, ""),
+			input:  Input{Advertised: []string{"svc:web"}},
+			want:   verdict(ended, true, ""),
 		},
 		"Anonymous": {
 			reason: "With a version of tailscaled that does not send clients' addresses, a service is served, and says what it lacks.",
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.Protocol = v1alpha1.AttachmentProtocolHTTP
 			},
-			in: Input{Anonymous: true},
+			input: Input{Anonymous: true},
 			want: want{
 				Handlers:     ended.Handlers,
 				Terminations: []Termination{{Listen: listen, Backend: "web.default.svc:8080", HTTP: true, Anonymous: true}},
@@ -249,7 +249,7 @@ func TestTLS(t *testing.T) {
 		"AnonymousTCP": {
 			reason: "A service that needs no addresses lacks nothing.",
 			fn:     func(*v1alpha1.ServiceAttachmentSpec, *v1alpha1.AttachmentPort) {},
-			in:     Input{Anonymous: true},
+			input:  Input{Anonymous: true},
 			want:   want{Handlers: Handlers{443: {Forward: "10.96.0.10:8080"}}, Advertise: true},
 		},
 		"AllPorts": {
@@ -260,10 +260,10 @@ func TestTLS(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.in.Issuer = "set-0"
-			tc.in.Attachments = []v1alpha1.ServiceAttachment{tlsAttachment(tc.fn)}
-			tc.in.Health = map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy, Address: netip.MustParseAddr("10.96.0.10")}}
-			s := Services(tc.in)[0]
+			tc.input.Issuer = "set-0"
+			tc.input.Attachments = []v1alpha1.ServiceAttachment{tlsAttachment(tc.fn)}
+			tc.input.Health = map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy, Address: netip.MustParseAddr("10.96.0.10")}}
+			s := Services(tc.input)[0]
 			got := want{Handlers: s.Handlers, Terminations: s.Terminations, Advertise: s.Advertise, Reason: s.Reason, Message: s.Message}
 			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 				t.Errorf("\n%s\nServices(...): -want, +got:\n%s", tc.reason, diff)

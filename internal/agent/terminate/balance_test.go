@@ -32,18 +32,18 @@ import (
 // An echo is a TCP backend that begins each connection with its name, and then returns what it gets.
 type echo struct {
 	name string
-	at   string
+	addr string
 	l    net.Listener
 }
 
-func newEcho(t *testing.T, name, at string) *echo {
+func newEcho(t *testing.T, name, addr string) *echo {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeQuietly(l) })
-	e := &echo{name: name, at: l.Addr().String(), l: l}
+	e := &echo{name: name, addr: l.Addr().String(), l: l}
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -63,7 +63,7 @@ func newEcho(t *testing.T, name, at string) *echo {
 }
 
 func (e *echo) backend(weight, priority int) balance.Backend {
-	return balance.Backend{Address: e.at, Weight: weight, Priority: priority, Health: probe.Healthy}
+	return balance.Backend{Address: e.addr, Weight: weight, Priority: priority, Health: probe.Healthy}
 }
 
 // A session is a client's connection, and the name of the backend that it has.
@@ -73,9 +73,9 @@ type session struct {
 	name string
 }
 
-func open(t *testing.T, at netip.AddrPort) session {
+func open(t *testing.T, addr netip.AddrPort) session {
 	t.Helper()
-	s := session{Conn: dial(t, at, someone)}
+	s := session{Conn: dial(t, addr, someone)}
 	s.r = bufio.NewReader(s.Conn)
 	line, err := s.r.ReadString('\n')
 	if err != nil {
@@ -96,8 +96,8 @@ func (s session) works(t *testing.T) {
 	}
 }
 
-func balanced(at netip.AddrPort, least bool, b ...balance.Backend) plan.Termination {
-	return plan.Termination{Listen: at, Balance: &balance.Config{Backends: b, LeastConnections: least}}
+func balanced(addr netip.AddrPort, leastConnections bool, b ...balance.Backend) plan.Termination {
+	return plan.Termination{Listen: addr, Balance: &balance.Config{Backends: b, LeastConnections: leastConnections}}
 }
 
 // amongTwo returns a termination whose backend is the second of two, of which the first refuses
@@ -136,9 +136,9 @@ func TestFailover(t *testing.T) {
 	at := freeAddress(t)
 	first, second := primary.backend(1, 0), secondary.backend(1, 1)
 	set(t, s, balanced(at, false, first, second))
-	before := open(t, at)
-	if before.name != "primary" {
-		t.Fatalf("want the primary, got %s", before.name)
+	initial := open(t, at)
+	if initial.name != "primary" {
+		t.Fatalf("want the primary, got %s", initial.name)
 	}
 
 	// The next connection finds out first, and the probes after that.
@@ -146,20 +146,20 @@ func TestFailover(t *testing.T) {
 	during := open(t, at)
 	first.Health = probe.Unhealthy
 	set(t, s, balanced(at, false, first, second))
-	also := open(t, at)
-	if during.name != "secondary" || also.name != "secondary" {
-		t.Errorf("want the secondary, got %s, and %s", during.name, also.name)
+	repeat := open(t, at)
+	if during.name != "secondary" || repeat.name != "secondary" {
+		t.Errorf("want the secondary, got %s, and %s", during.name, repeat.name)
 	}
-	before.works(t)
+	initial.works(t)
 
-	newEcho(t, "primary", primary.at)
+	newEcho(t, "primary", primary.addr)
 	first.Health = probe.Healthy
 	set(t, s, balanced(at, false, first, second))
-	after := open(t, at)
-	if after.name != "primary" {
-		t.Errorf("want the primary again, got %s", after.name)
+	recovered := open(t, at)
+	if recovered.name != "primary" {
+		t.Errorf("want the primary again, got %s", recovered.name)
 	}
-	for _, c := range []session{before, during, also, after} {
+	for _, c := range []session{initial, during, repeat, recovered} {
 		c.works(t)
 	}
 }
@@ -181,7 +181,7 @@ func TestLeastConnections(t *testing.T) {
 	for _, c := range sessions["b"] {
 		closeQuietly(c.Conn)
 	}
-	waitOpen(t, s, at, map[string]int{a.at: 3, b.at: 0})
+	waitOpen(t, s, at, map[string]int{a.addr: 3, b.addr: 0})
 	for range 3 {
 		if c := open(t, at); c.name != "b" {
 			t.Errorf("want b, which has fewer connections, got %s", c.name)
@@ -191,8 +191,8 @@ func TestLeastConnections(t *testing.T) {
 	c := newEcho(t, "c", "127.0.0.1:0")
 	set(t, s, balanced(at, true, a.backend(1, 0), b.backend(1, 0), c.backend(1, 0)))
 	for range 3 {
-		if to := open(t, at); to.name != "c" {
-			t.Errorf("want the new backend, got %s", to.name)
+		if conn := open(t, at); conn.name != "c" {
+			t.Errorf("want the new backend, got %s", conn.name)
 		}
 	}
 	for _, c := range sessions["a"] {
@@ -201,13 +201,13 @@ func TestLeastConnections(t *testing.T) {
 }
 
 // waitOpen waits until the backends have numbers of open connections.
-func waitOpen(t *testing.T, s *Server, at netip.AddrPort, want map[string]int) {
+func waitOpen(t *testing.T, s *Server, addr netip.AddrPort, want map[string]int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	err := retry.Until(ctx, time.Millisecond, func(context.Context) error {
 		s.mu.Lock()
-		p := s.listeners[at].picker
+		p := s.listeners[addr].picker
 		s.mu.Unlock()
 		if diff := cmp.Diff(want, p.Open()); diff != "" {
 			return errors.Errorf("open connections: -want, +got:\n%s", diff)
@@ -251,16 +251,16 @@ func siteBackend(u *httptest.Server, weight, priority int) balance.Backend {
 }
 
 // clientOf returns a client whose requests use one connection, and the URL of a listener.
-func clientOf(t *testing.T, at netip.AddrPort) (*http.Client, string) {
+func clientOf(t *testing.T, addr netip.AddrPort) (*http.Client, string) {
 	t.Helper()
 	// The listener starts in a separate goroutine.
-	closeQuietly(connect(t, at))
+	closeQuietly(connect(t, addr))
 	tr := &http.Transport{MaxConnsPerHost: 1, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr.String())
 		if err != nil {
 			return nil, err
 		}
-		_, err = headerOf(someone, at).WriteTo(conn)
+		_, err = headerOf(someone, addr).WriteTo(conn)
 		return conn, err
 	}}
 	t.Cleanup(tr.CloseIdleConnections)
@@ -329,9 +329,9 @@ func TestRequests(t *testing.T) {
 }
 
 // call begins a gRPC call, and returns its response.
-func call(t *testing.T, at netip.AddrPort, body io.Reader) *http.Response {
+func call(t *testing.T, addr netip.AddrPort, body io.Reader) *http.Response {
 	t.Helper()
-	conn := dial(t, at, someone)
+	conn := dial(t, addr, someone)
 	tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, Protocols: &http.Protocols{}}
 	tr.Protocols.SetUnencryptedHTTP2(true)
 	t.Cleanup(tr.CloseIdleConnections)

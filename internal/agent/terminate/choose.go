@@ -35,11 +35,11 @@ func connectOne(ctx context.Context, c *balance.Choice, d *net.Dialer) (net.Conn
 	defer cancel()
 	last := errNone
 	for ctx.Err() == nil {
-		to, ok := c.Next(time.Now())
+		backend, ok := c.Next(time.Now())
 		if !ok {
 			break
 		}
-		conn, err := d.DialContext(ctx, "tcp", to.Address)
+		conn, err := d.DialContext(ctx, "tcp", backend.Address)
 		if err == nil {
 			return conn, nil
 		}
@@ -76,19 +76,19 @@ func (b balancing) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	last := errNone
 	for r.Context().Err() == nil && time.Since(began) < attemptsTimeout {
-		to, ok := c.Next(time.Now())
+		backend, ok := c.Next(time.Now())
 		if !ok {
 			break
 		}
 		out := r.WithContext(r.Context())
 		u := *r.URL
-		u.Host = to.Address
+		u.Host = backend.Address
 		out.URL = &u
 		a := &attempt{body: r.Body}
 		if r.Body != nil {
 			out.Body = a
 		}
-		res, err := b.transport(to).RoundTrip(out)
+		res, err := b.transport(backend).RoundTrip(out)
 		if err == nil || !isDial(err) || !a.unread() {
 			a.settle()
 			return res, err

@@ -58,9 +58,9 @@ type caller struct {
 	// ask returns the client's identity headers. No headers mean that the client is unknown.
 	ask func() http.Header
 
-	mu    sync.Mutex
-	who   http.Header
-	asked time.Time
+	mu       sync.Mutex
+	answer   http.Header
+	answered time.Time
 }
 
 // headers returns the identity headers of the connection's client. The caller must not change
@@ -68,10 +68,10 @@ type caller struct {
 func (c *caller) headers() http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked.IsZero() || time.Since(c.asked) >= whoIsFresh {
-		c.who, c.asked = c.ask(), time.Now()
+	if c.answered.IsZero() || time.Since(c.answered) >= whoIsFresh {
+		c.answer, c.answered = c.ask(), time.Now()
 	}
-	return c.who
+	return c.answer
 }
 
 type callerKey struct{}
@@ -89,8 +89,8 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Terminati
 			if t.Anonymous {
 				return context.WithoutCancel(ctx)
 			}
-			who := &caller{ask: func() http.Header { return s.identify(ctx, conn.RemoteAddr().String()) }}
-			return context.WithValue(context.WithoutCancel(ctx), callerKey{}, who)
+			client := &caller{ask: func() http.Header { return s.identify(ctx, conn.RemoteAddr().String()) }}
+			return context.WithValue(context.WithoutCancel(ctx), callerKey{}, client)
 		},
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -116,27 +116,27 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Terminati
 func (s *Server) identify(ctx context.Context, addr string) http.Header {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), whoIsTimeout)
 	defer cancel()
-	who, err := s.opts.WhoIs(ctx, addr)
+	whois, err := s.opts.WhoIs(ctx, addr)
 	if err != nil {
 		s.opts.Log.Debug("Cannot identify the client", "error", err)
 		return nil
 	}
-	return headersOf(who)
+	return headersOf(whois)
 }
 
 // headersOf returns the identity headers of a device: its tags, or its user if it has no tags.
-func headersOf(who *apitype.WhoIsResponse) http.Header {
-	if who == nil || who.Node == nil {
+func headersOf(whois *apitype.WhoIsResponse) http.Header {
+	if whois == nil || whois.Node == nil {
 		return nil
 	}
-	out := http.Header{identity.DeviceName: {encode(strings.TrimSuffix(who.Node.Name, "."))}}
+	out := http.Header{identity.DeviceName: {encode(strings.TrimSuffix(whois.Node.Name, "."))}}
 	switch {
-	case who.Node.IsTagged():
-		out[identity.DeviceTags] = []string{encode(strings.Join(slices.Sorted(slices.Values(who.Node.Tags)), ","))}
-	case who.UserProfile != nil:
-		out[identity.Login] = []string{encode(who.UserProfile.LoginName)}
-		out[identity.Name] = []string{encode(who.UserProfile.DisplayName)}
-		out[identity.Picture] = []string{who.UserProfile.ProfilePicURL}
+	case whois.Node.IsTagged():
+		out[identity.DeviceTags] = []string{encode(strings.Join(slices.Sorted(slices.Values(whois.Node.Tags)), ","))}
+	case whois.UserProfile != nil:
+		out[identity.Login] = []string{encode(whois.UserProfile.LoginName)}
+		out[identity.Name] = []string{encode(whois.UserProfile.DisplayName)}
+		out[identity.Picture] = []string{whois.UserProfile.ProfilePicURL}
 		out[identity.Info] = []string{infoURL}
 	}
 	return out
@@ -163,10 +163,10 @@ func forwarder(t plan.Termination, d *net.Dialer, p *balance.Picker, quiet *log.
 	if t.Balance == nil {
 		return reverseProxy("http", t.Backend, plain, grpc, quiet)
 	}
-	to := func(t http.RoundTripper) balancing {
+	balancer := func(t http.RoundTripper) balancing {
 		return balancing{transport: func(balance.Backend) http.RoundTripper { return t }}
 	}
-	return withChoice(p, reverseProxy("http", "", to(plain), to(grpc), quiet))
+	return withChoice(p, reverseProxy("http", "", balancer(plain), balancer(grpc), quiet))
 }
 
 // reverseProxy forwards requests to a backend, or without one, to that of the choice of each request.
@@ -186,13 +186,13 @@ func reverseProxy(scheme, backend string, plain, grpc http.RoundTripper, quiet *
 				for _, fields := range []http.Header{r.Out.Header, r.Out.Trailer} {
 					maps.DeleteFunc(fields, func(h string, _ []string) bool { return identity.Is(h) })
 				}
-				who, ok := r.In.Context().Value(callerKey{}).(*caller)
+				client, ok := r.In.Context().Value(callerKey{}).(*caller)
 				if !ok {
 					// The address is tailscaled's.
 					r.Out.Header.Del("X-Forwarded-For")
 					return
 				}
-				maps.Copy(r.Out.Header, who.headers())
+				maps.Copy(r.Out.Header, client.headers())
 			},
 		}
 	}
@@ -215,8 +215,8 @@ func reverseProxy(scheme, backend string, plain, grpc http.RoundTripper, quiet *
 // removed the headers that Connection names, and has added those back that an upgrade needs.
 func restrictUpgrade(r *httputil.ProxyRequest) {
 	r.Out.Header.Del("HTTP2-Settings")
-	asked := r.In.Header.Values("Upgrade")
-	if r.In.Method == http.MethodGet && len(asked) == 1 && strings.EqualFold(asked[0], webSocket) && r.Out.Header.Get("Upgrade") != "" {
+	requested := r.In.Header.Values("Upgrade")
+	if r.In.Method == http.MethodGet && len(requested) == 1 && strings.EqualFold(requested[0], webSocket) && r.Out.Header.Get("Upgrade") != "" {
 		r.Out.Header.Set("Upgrade", webSocket)
 		return
 	}

@@ -51,7 +51,7 @@ func TestHTTP(t *testing.T) {
 	ci := http.Header{identity.DeviceName: {"ci.tail1234.ts.net"}, identity.DeviceTags: {"tag:ci,tag:k8s"}}
 	cases := map[string]struct {
 		reason    string
-		who       *apitype.WhoIsResponse
+		whois     *apitype.WhoIsResponse
 		tls       bool
 		http2     bool
 		anonymous bool
@@ -59,27 +59,27 @@ func TestHTTP(t *testing.T) {
 	}{
 		"Anonymous": {
 			reason: "Without the client's address there is no identity, no such header from the client, and no address of tailscaled.",
-			who:    user, anonymous: true,
+			whois:  user, anonymous: true,
 			want: http.Header{"X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"http"}},
 		},
 		"AnonymousTLS": {
 			reason: "So it is with TLS.",
-			who:    user, anonymous: true, tls: true,
+			whois:  user, anonymous: true, tls: true,
 			want: http.Header{"X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"}},
 		},
 		"User": {
 			reason: "A backend gets the caller's identity in tailscaled's headers, and no such headers from the client.",
-			who:    user, tls: true,
+			whois:  user, tls: true,
 			want: forwarded("https", ann),
 		},
 		"HTTP2": {
 			reason: "Clients may speak HTTP/2.",
-			who:    user, tls: true, http2: true,
+			whois:  user, tls: true, http2: true,
 			want: forwarded("https", ann),
 		},
 		"Tagged": {
 			reason: "A request from a tagged machine has its sorted tags and no user.",
-			who:    tagged, tls: true,
+			whois:  tagged, tls: true,
 			want: forwarded("https", ci),
 		},
 		"Unknown": {
@@ -89,27 +89,27 @@ func TestHTTP(t *testing.T) {
 		},
 		"NoNode": {
 			reason: "A request from a client without a device has no identity.",
-			who:    &apitype.WhoIsResponse{UserProfile: user.UserProfile}, tls: true,
+			whois:  &apitype.WhoIsResponse{UserProfile: user.UserProfile}, tls: true,
 			want: forwarded("https", nil),
 		},
 		"Plain": {
 			reason: "Requests without TLS have the same headers.",
-			who:    user,
+			whois:  user,
 			want:   forwarded("http", ann),
 		},
 		"PlainTagged": {
 			reason: "Requests without TLS have the same tags.",
-			who:    tagged,
+			whois:  tagged,
 			want:   forwarded("http", ci),
 		},
 		"PlainHTTP2": {
 			reason: "Clients may speak HTTP/2 without TLS, as gRPC clients do.",
-			who:    tagged, http2: true,
+			whois:  tagged, http2: true,
 			want: forwarded("http", ci),
 		},
 	}
 	for name, tc := range cases {
-		for backends, among := range map[string]bool{"One": false, "Several": true} {
+		for backends, several := range map[string]bool{"One": false, "Several": true} {
 			t.Run(backends+"/"+name, func(t *testing.T) {
 				got := make(chan *http.Request, 1)
 				upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
@@ -117,13 +117,13 @@ func TestHTTP(t *testing.T) {
 				c := newCluster()
 				s, _ := newServer(t, c, "")
 				s.opts.WhoIs = func(_ context.Context, addr string) (*apitype.WhoIsResponse, error) {
-					if addr != someone && !tc.anonymous || tc.who == nil {
+					if addr != someone && !tc.anonymous || tc.whois == nil {
 						return nil, errors.New("boom")
 					}
-					return tc.who, nil
+					return tc.whois, nil
 				}
 				end := plan.Termination{Listen: freeAddress(t), Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true, Anonymous: tc.anonymous}
-				if among {
+				if several {
 					end = amongTwo(t, end)
 				}
 				url := "http://" + host + "/a?b=c"
@@ -216,10 +216,10 @@ func TestForgedHeader(t *testing.T) {
 
 func TestCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		requests := 0
 		c := &caller{ask: func() http.Header {
-			asked++
-			return http.Header{identity.DeviceTags: {strconv.Itoa(asked)}}
+			requests++
+			return http.Header{identity.DeviceTags: {strconv.Itoa(requests)}}
 		}}
 		for _, want := range []string{"1", "1", "2"} {
 			if got := c.headers().Get(identity.DeviceTags); got != want {

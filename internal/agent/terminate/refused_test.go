@@ -20,8 +20,8 @@ import (
 // the pod itself, whatever name the backend has.
 func TestRefusedBackend(t *testing.T) {
 	ca := newAuthority(t)
-	to, got := backend(t)
-	_, port, err := net.SplitHostPort(to)
+	backendAddr, got := backend(t)
+	_, port, err := net.SplitHostPort(backendAddr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,12 +33,12 @@ type watch struct {
 type secret struct {
 	ref plan.CertificateRef
 
-	// known reports whether it is known what the Secret holds, or that it does not exist. A
+	// loaded reports whether it is known what the Secret holds, or that it does not exist. A
 	// certificate that an earlier run has stored counts as known.
-	known bool
+	loaded bool
 
-	// gone reports that the Secret does not exist.
-	gone bool
+	// absent reports that the Secret does not exist.
+	absent bool
 
 	// problem says what is wrong with the content of the Secret. Empty if there is no problem.
 	problem string
@@ -64,7 +64,7 @@ func newSecret(ref plan.CertificateRef) *secret {
 // deleted, its certificate is no longer used. But a machine's state Secret can be lost by
 // accident, and its certificates stay usable.
 func (s *secret) usable() bool {
-	return s.cert.Load() != nil && (!s.gone || s.ref.Domain != "")
+	return s.cert.Load() != nil && (!s.absent || s.ref.Domain != "")
 }
 
 // notAfter returns when the certificate in use expires. Zero if there is none.
@@ -79,7 +79,7 @@ func (s *secret) notAfter() time.Time {
 // nil. It reports whether the certificate has changed. An invalid certificate does not replace
 // a valid one.
 func (s *secret) set(o *corev1.Secret) bool {
-	s.known, s.gone, s.problem = true, o == nil, ""
+	s.loaded, s.absent, s.problem = true, o == nil, ""
 	if o == nil {
 		s.problem = "there is no such Secret"
 		return false

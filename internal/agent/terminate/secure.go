@@ -30,12 +30,12 @@ type secureTransports struct {
 	picker   *balance.Picker
 	protocol string
 
-	mu sync.Mutex
-	by map[backendtls.Settings]*http.Transport
+	mu         sync.Mutex
+	transports map[backendtls.Settings]*http.Transport
 }
 
 func newSecureTransports(d *net.Dialer, p *balance.Picker, protocol string) *secureTransports {
-	return &secureTransports{dialer: d, picker: p, protocol: protocol, by: map[backendtls.Settings]*http.Transport{}}
+	return &secureTransports{dialer: d, picker: p, protocol: protocol, transports: map[backendtls.Settings]*http.Transport{}}
 }
 
 // to returns the transport for a backend. The first request with new settings closes what is idle with
@@ -43,13 +43,13 @@ func newSecureTransports(d *net.Dialer, p *balance.Picker, protocol string) *sec
 func (s *secureTransports) to(b balance.Backend) http.RoundTripper {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.by[b.TLS]; t != nil {
+	if t := s.transports[b.TLS]; t != nil {
 		return t
 	}
-	for settings, t := range s.by {
+	for settings, t := range s.transports {
 		if !s.picker.Uses(settings) {
 			t.CloseIdleConnections()
-			delete(s.by, settings)
+			delete(s.transports, settings)
 		}
 	}
 	t := transport(s.dialer)
@@ -60,7 +60,7 @@ func (s *secureTransports) to(b balance.Backend) http.RoundTripper {
 	t.Protocols = &http.Protocols{}
 	t.Protocols.SetHTTP1(s.protocol == protocolHTTP1)
 	t.Protocols.SetHTTP2(s.protocol == protocolHTTP2)
-	s.by[b.TLS] = t
+	s.transports[b.TLS] = t
 	return t
 }
 

@@ -39,8 +39,8 @@ type secureSite struct {
 	*httptest.Server
 	ca *authority
 
-	// asked receives the server name of each handshake.
-	asked chan string
+	// serverNames receives the server name of each handshake.
+	serverNames chan string
 }
 
 func newSecureSite(t *testing.T, ca *authority, name string, h http.Handler, protocols ...string) *secureSite {
@@ -54,10 +54,10 @@ func newSecureSite(t *testing.T, ca *authority, name string, h http.Handler, pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &secureSite{Server: httptest.NewUnstartedServer(h), ca: ca, asked: make(chan string, 100)}
+	out := &secureSite{Server: httptest.NewUnstartedServer(h), ca: ca, serverNames: make(chan string, 100)}
 	out.EnableHTTP2 = len(protocols) > 0
 	out.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, GetConfigForClient: func(i *tls.ClientHelloInfo) (*tls.Config, error) {
-		out.asked <- i.ServerName
+		out.serverNames <- i.ServerName
 		return nil, nil
 	}}
 	out.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -85,15 +85,15 @@ func TestHTTPS(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	const name = "web.default.svc"
 	cases := map[string]struct {
-		reason string
-		cert   string
-		tls    backendtls.Settings
-		plain  bool
-		want   int
-		asked  string
+		reason     string
+		cert       string
+		tls        backendtls.Settings
+		plain      bool
+		want       int
+		serverName string
 	}{
-		"Verified":         {reason: "A backend with a certificate for the name gets requests.", cert: name, tls: backendtls.Settings{ServerName: name, Authorities: ca.pem()}, want: http.StatusOK, asked: name},
-		"Bundle":           {reason: "Each authority is trusted.", cert: name, tls: backendtls.Settings{ServerName: name, Authorities: other.pem() + ca.pem()}, want: http.StatusOK, asked: name},
+		"Verified":         {reason: "A backend with a certificate for the name gets requests.", cert: name, tls: backendtls.Settings{ServerName: name, Authorities: ca.pem()}, want: http.StatusOK, serverName: name},
+		"Bundle":           {reason: "Each authority is trusted.", cert: name, tls: backendtls.Settings{ServerName: name, Authorities: other.pem() + ca.pem()}, want: http.StatusOK, serverName: name},
 		"Address":          {reason: "A certificate may be for an address, which is not sent.", cert: "10.0.0.7", tls: backendtls.Settings{ServerName: "10.0.0.7", Authorities: ca.pem()}, want: http.StatusOK},
 		"WrongName":        {reason: "A certificate for another name is refused.", cert: "api.default.svc", tls: backendtls.Settings{ServerName: name, Authorities: ca.pem()}, want: http.StatusBadGateway},
 		"WrongAddress":     {reason: "So is one for the address that is dialed, if another is wanted.", cert: "127.0.0.1", tls: backendtls.Settings{ServerName: "10.0.0.7", Authorities: ca.pem()}, want: http.StatusBadGateway},
@@ -148,8 +148,8 @@ func TestHTTPS(t *testing.T) {
 				}
 				return
 			}
-			if asked := <-site.asked; asked != tc.asked {
-				t.Errorf("%s\nwant the server name %q, got %q", tc.reason, tc.asked, asked)
+			if serverName := <-site.serverNames; serverName != tc.serverName {
+				t.Errorf("%s\nwant the server name %q, got %q", tc.reason, tc.serverName, serverName)
 			}
 			header := <-got
 			for _, field := range []string{"Accept-Encoding", "User-Agent", identity.Name, identity.Picture, identity.Info} {
@@ -229,7 +229,7 @@ func TestSecureTransports(t *testing.T) {
 	s.to(b("c"))
 	var got []string
 	for _, name := range []string{"a", "b", "c"} {
-		if s.by[b(name).TLS] != nil {
+		if s.transports[b(name).TLS] != nil {
 			got = append(got, name)
 		}
 	}
@@ -247,7 +247,7 @@ func TestHTTPSRefused(t *testing.T) {
 	end := https(t, site.backend("web.default.svc"))
 	set(t, s, end)
 	c, url := clientOf(t, end.Listen)
-	if code, _ := post(t, c, url, "body"); code != http.StatusBadGateway || served.Load() > 0 || len(site.asked) > 0 {
+	if code, _ := post(t, c, url, "body"); code != http.StatusBadGateway || served.Load() > 0 || len(site.serverNames) > 0 {
 		t.Errorf("want the status 502 and no connection, got %d, and %d requests", code, served.Load())
 	}
 }
@@ -300,8 +300,8 @@ func TestHTTPSUpgrade(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nTailscale-User-Login: mallory\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	in := bufio.NewReader(conn)
-	res, err := http.ReadResponse(in, nil)
+	reader := bufio.NewReader(conn)
+	res, err := http.ReadResponse(reader, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestHTTPSUpgrade(t *testing.T) {
 	if res.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("want the protocol switched, got %s", res.Status)
 	}
-	carryOn(t, conn, in, "ping", true)
+	carryOn(t, conn, reader, "ping", true)
 	if diff := cmp.Diff([]heard{{Path: "/first", Upgrade: "websocket"}}, w.heard()); diff != "" {
 		t.Errorf("backend: -want, +got:\n%s", diff)
 	}
@@ -325,8 +325,8 @@ func TestHTTPSRestart(t *testing.T) {
 	// The agent before has ended, so that it does not hold the port.
 	ended, stop := context.WithCancel(t.Context())
 	stop()
-	before, _ := newServer(t, newCluster(), dir)
-	if err := before.Set(ended, map[string][]plan.Termination{"svc:web": {end}}); err != nil {
+	previous, _ := newServer(t, newCluster(), dir)
+	if err := previous.Set(ended, map[string][]plan.Termination{"svc:web": {end}}); err != nil {
 		t.Fatal(err)
 	}
 	stored := ""
@@ -344,11 +344,11 @@ func TestHTTPSRestart(t *testing.T) {
 		t.Errorf("want the authority stored once, got %d times", n)
 	}
 
-	after, _ := newServer(t, newCluster(), dir)
-	if err := after.Restore(t.Context()); err != nil {
+	restarted, _ := newServer(t, newCluster(), dir)
+	if err := restarted.Restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {end}}, after.Serving(), cmp.Comparer(plan.Termination.Equal)); diff != "" {
+	if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {end}}, restarted.Serving(), cmp.Comparer(plan.Termination.Equal)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	c, url := clientOf(t, end.Listen)

@@ -111,7 +111,7 @@ func (s *Server) Certificates() map[plan.CertificateRef]plan.Certificate {
 	defer s.mu.Unlock()
 	out := make(map[plan.CertificateRef]plan.Certificate, len(s.secrets))
 	for ref, sec := range s.secrets {
-		if sec.known {
+		if sec.loaded {
 			out[ref] = plan.Certificate{Usable: sec.usable(), Problem: sec.problem, NotAfter: sec.notAfter()}
 		}
 	}
@@ -125,10 +125,10 @@ func (s *Server) Certificates() map[plan.CertificateRef]plan.Certificate {
 func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termination) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.wanted
+	previous := s.wanted
 	s.wanted = maps.Clone(terminations)
 	s.balance(time.Now())
-	if maps.EqualFunc(before, terminations, equal) {
+	if maps.EqualFunc(previous, terminations, equal) {
 		if s.unstored {
 			return s.store()
 		}
@@ -156,11 +156,11 @@ func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termina
 		}
 		s.watch(ctx, ref.Secret)
 	}
-	maps.DeleteFunc(s.listeners, func(at netip.AddrPort, l *listener) bool {
-		t, ok := ports[at]
+	maps.DeleteFunc(s.listeners, func(addr netip.AddrPort, l *listener) bool {
+		t, ok := ports[addr]
 		switch {
 		case !ok && l.leaving == nil:
-			l.leaving = time.AfterFunc(linger, func() { s.leave(at, l) })
+			l.leaving = time.AfterFunc(linger, func() { s.leave(addr, l) })
 			return false
 		case !ok:
 			return false
@@ -195,21 +195,21 @@ func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termina
 }
 
 // leave closes a listener that is no longer wanted.
-func (s *Server) leave(at netip.AddrPort, l *listener) {
+func (s *Server) leave(addr netip.AddrPort, l *listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.cancel()
-	if s.listeners[at] == l {
-		delete(s.listeners, at)
+	if s.listeners[addr] == l {
+		delete(s.listeners, addr)
 	}
 }
 
 // balance gives the listeners that stay their backends. The caller holds the lock.
-func (s *Server) balance(now time.Time) {
+func (s *Server) balance(at time.Time) {
 	for _, ts := range s.wanted {
 		for _, t := range ts {
 			if l := s.listeners[t.Listen]; l != nil && t.Balance != nil && t.SameListener(l.Termination) {
-				l.picker.Set(*t.Balance, now)
+				l.picker.Set(*t.Balance, at)
 			}
 		}
 	}
@@ -260,12 +260,12 @@ func (s *Server) update(ctx context.Context, w *watch, name string, o *corev1.Se
 // take updates a certificate from its Secret. It reports whether the certificate's known state
 // has changed, and whether the certificate itself was replaced.
 func (s *Server) take(sec *secret, o *corev1.Secret) (changed, renewed bool) {
-	before := *sec
+	previous := *sec
 	renewed = sec.set(o)
 	if renewed {
 		s.opts.Log.Info("Using certificate", "secret", sec.ref.String(), "not-after", sec.cert.Load().Leaf.NotAfter)
 	}
-	changed = sec.known != before.known || sec.gone != before.gone || sec.problem != before.problem
+	changed = sec.loaded != previous.loaded || sec.absent != previous.absent || sec.problem != previous.problem
 	if changed && sec.problem != "" {
 		s.opts.Log.Info("Cannot use certificate", "secret", sec.ref.String(), "problem", sec.problem)
 	}

@@ -83,26 +83,26 @@ func freeAddress(t *testing.T) netip.AddrPort {
 }
 
 // dial connects as tailscaled does for a client at an address: with a PROXY protocol header.
-func dial(t *testing.T, at netip.AddrPort, client string) net.Conn {
+func dial(t *testing.T, addr netip.AddrPort, client string) net.Conn {
 	t.Helper()
-	conn := connect(t, at)
-	if _, err := headerOf(client, at).WriteTo(conn); err != nil {
+	conn := connect(t, addr)
+	if _, err := headerOf(client, addr).WriteTo(conn); err != nil {
 		t.Fatal(err)
 	}
 	return conn
 }
 
 // headerOf returns the header that tailscaled sends for a client.
-func headerOf(client string, at netip.AddrPort) *proxyproto.Header {
-	return proxyproto.HeaderProxyFromAddrs(headerVersion, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(client)), net.TCPAddrFromAddrPort(at))
+func headerOf(client string, addr netip.AddrPort) *proxyproto.Header {
+	return proxyproto.HeaderProxyFromAddrs(headerVersion, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(client)), net.TCPAddrFromAddrPort(addr))
 }
 
 // connect connects as tailscaled does that sends no header.
-func connect(t *testing.T, at netip.AddrPort) net.Conn {
+func connect(t *testing.T, addr netip.AddrPort) net.Conn {
 	t.Helper()
 	timeout := time.Now().Add(deadline)
 	for {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at.String())
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr.String())
 		if err == nil {
 			t.Cleanup(func() { closeQuietly(conn) })
 			return conn
@@ -220,9 +220,9 @@ func TestCarry(t *testing.T) {
 			t.Run(carried+"/"+name, func(t *testing.T) {
 				c := newCluster()
 				s, _ := newServer(t, c, "")
-				to, got := backend(t)
+				backendAddr, got := backend(t)
 				at := freeAddress(t)
-				end := plan.Termination{Listen: at, Secret: secret, Backend: to, ProxyProtocol: tc.version, Anonymous: tc.anonymous}
+				end := plan.Termination{Listen: at, Secret: secret, Backend: backendAddr, ProxyProtocol: tc.version, Anonymous: tc.anonymous}
 				if strings.HasPrefix(carried, "Among") {
 					end = amongTwo(t, end)
 				}
@@ -253,7 +253,7 @@ func TestCarry(t *testing.T) {
 				if err != nil || string(answer) != "pong" {
 					t.Errorf("want pong, got %q, %v", answer, err)
 				}
-				_, port, err := net.SplitHostPort(to)
+				_, port, err := net.SplitHostPort(backendAddr)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -277,9 +277,9 @@ func endSending(conn net.Conn) error {
 // TestCarryForged checks that a connection that tailscaled did not begin reaches no backend.
 func TestCarryForged(t *testing.T) {
 	s, _ := newServer(t, newCluster(), "")
-	to, got := backend(t)
+	backendAddr, got := backend(t)
 	at := freeAddress(t)
-	set(t, s, plan.Termination{Listen: at, Backend: to})
+	set(t, s, plan.Termination{Listen: at, Backend: backendAddr})
 	conn := connect(t, at)
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -297,8 +297,8 @@ func TestCarryForged(t *testing.T) {
 // TestLinger checks that a listener outlasts the plan that it is in.
 func TestLinger(t *testing.T) {
 	s, _ := newServer(t, newCluster(), "")
-	to, _ := backend(t)
-	term := plan.Termination{Listen: freeAddress(t), Backend: to, Anonymous: true}
+	backendAddr, _ := backend(t)
+	term := plan.Termination{Listen: freeAddress(t), Backend: backendAddr, Anonymous: true}
 	set(t, s, term)
 	connect(t, term.Listen)
 	served := s.listeners[term.Listen]
@@ -340,9 +340,9 @@ func TestReload(t *testing.T) {
 	ca := newAuthority(t)
 	c := newCluster()
 	s, changed := newServer(t, c, "")
-	to, _ := backend(t)
+	backendAddr, _ := backend(t)
 	at := freeAddress(t)
-	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to})
+	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: backendAddr})
 	if got := s.Certificates(); len(got) != 0 {
 		t.Errorf("A Secret that was not read must not be known, got %v", got)
 	}
@@ -395,9 +395,9 @@ func TestStrangers(t *testing.T) {
 	ca := newAuthority(t)
 	c := newCluster()
 	s, _ := newServer(t, c, "")
-	to, _ := backend(t)
+	backendAddr, _ := backend(t)
 	at := freeAddress(t)
-	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to})
+	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: backendAddr})
 
 	if _, _, err := ca.handshake(dial(t, at, someone)); err == nil {
 		t.Error("Without a certificate the connection must be refused")
@@ -417,16 +417,16 @@ func TestSet(t *testing.T) {
 	ca := newAuthority(t)
 	c := newCluster()
 	s, _ := newServer(t, c, "")
-	to, got := backend(t)
+	backendAddr, got := backend(t)
 	first, second := freeAddress(t), freeAddress(t)
-	set(t, s, plan.Termination{Listen: first, Secret: "web-tls", Backend: to})
+	set(t, s, plan.Termination{Listen: first, Secret: "web-tls", Backend: backendAddr})
 	c.update(t, "web-tls", ca.secret(1))
 	client, _, err := ca.handshake(dial(t, first, someone))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	set(t, s, plan.Termination{Listen: second, Secret: "web-tls", Backend: to})
+	set(t, s, plan.Termination{Listen: second, Secret: "web-tls", Backend: backendAddr})
 	if _, _, err := ca.handshake(dial(t, second, someone)); err != nil {
 		t.Errorf("A new port must have the certificate at once: %v", err)
 	}

@@ -80,7 +80,7 @@ func (s *Server) Restore(ctx context.Context) error {
 			continue
 		}
 		sec := newSecret(ref)
-		sec.known, sec.pair = true, p
+		sec.loaded, sec.pair = true, p
 		sec.cert.Store(c)
 		s.secrets[ref] = sec
 	}

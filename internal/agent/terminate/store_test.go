@@ -24,9 +24,9 @@ func TestState(t *testing.T) {
 	c := newCluster()
 	dir := t.TempDir()
 	s, changed := newServer(t, c, dir)
-	to, _ := backend(t)
-	web := plan.Termination{Listen: freeAddress(t), Secret: "set-0", Domain: host, Backend: to}
-	other := plan.Termination{Listen: freeAddress(t), Secret: "set-0", Domain: "other.example.com", Backend: to}
+	backendAddr, _ := backend(t)
+	web := plan.Termination{Listen: freeAddress(t), Secret: "set-0", Domain: host, Backend: backendAddr}
+	other := plan.Termination{Listen: freeAddress(t), Secret: "set-0", Domain: "other.example.com", Backend: backendAddr}
 	set(t, s, web)
 
 	// state returns the state Secret of a machine with certificates of the given serial numbers.
@@ -39,7 +39,7 @@ func TestState(t *testing.T) {
 		}
 		return out
 	}
-	is := func(reason string, want map[plan.CertificateRef]plan.Certificate, serial int64) {
+	expect := func(reason string, want map[plan.CertificateRef]plan.Certificate, serial int64) {
 		t.Helper()
 		if diff := cmp.Diff(want, known(t, s)); diff != "" {
 			t.Errorf("\n%s\nCertificates(): -want, +got:\n%s", reason, diff)
@@ -55,10 +55,10 @@ func TestState(t *testing.T) {
 	missing := "key " + host + ".crt is missing or empty"
 
 	c.update(t, "set-0", state(nil))
-	is("A certificate that was not issued yet is missing.", map[plan.CertificateRef]plan.Certificate{ref: {Problem: missing}}, 0)
+	expect("A certificate that was not issued yet is missing.", map[plan.CertificateRef]plan.Certificate{ref: {Problem: missing}}, 0)
 	issued := state(map[string]int64{host: 1})
 	c.update(t, "set-0", issued)
-	is("An issued certificate is used.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 1)
+	expect("An issued certificate is used.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 1)
 
 	for len(changed) > 0 {
 		<-changed
@@ -69,22 +69,22 @@ func TestState(t *testing.T) {
 	case <-time.After(deadline):
 		t.Error("Changed must be called when the certificate of a second name is known at once")
 	}
-	is("A second name is looked up in the Secret that was already read.",
+	expect("A second name is looked up in the Secret that was already read.",
 		map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}, otherRef: {Problem: "key other.example.com.crt is missing or empty"}}, 1)
 	set(t, s, web)
 
 	c.update(t, "set-0", state(map[string]int64{host: 2}))
-	is("A renewed certificate is used at once.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 2)
+	expect("A renewed certificate is used at once.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 2)
 	c.update(t, "set-0", state(nil))
-	is("The certificate stays usable when the issuing machine loses its state.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: missing}}, 2)
+	expect("The certificate stays usable when the issuing machine loses its state.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: missing}}, 2)
 	c.update(t, "set-0", nil)
-	is("The certificate stays usable when the issuing machine's state Secret is deleted.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: "there is no such Secret"}}, 2)
+	expect("The certificate stays usable when the issuing machine's state Secret is deleted.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: "there is no such Secret"}}, 2)
 
-	again, _ := newServer(t, newCluster(), dir)
-	if err := again.Restore(t.Context()); err != nil {
+	restarted, _ := newServer(t, newCluster(), dir)
+	if err := restarted.Restore(t.Context()); err != nil {
 		t.Fatalf("Restore(...): %v", err)
 	}
-	if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, known(t, again)); diff != "" {
+	if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, known(t, restarted)); diff != "" {
 		t.Errorf("A restarted agent must have the certificate too: -want, +got:\n%s", diff)
 	}
 }
@@ -92,9 +92,9 @@ func TestState(t *testing.T) {
 func TestRestore(t *testing.T) {
 	ca := newAuthority(t)
 	dir := t.TempDir()
-	to, _ := backend(t)
+	backendAddr, _ := backend(t)
 	at := freeAddress(t)
-	term := plan.Termination{Listen: at, Secret: "web-tls", Backend: to}
+	term := plan.Termination{Listen: at, Secret: "web-tls", Backend: backendAddr}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	c := newCluster()
@@ -106,14 +106,14 @@ func TestRestore(t *testing.T) {
 	cancel()
 
 	// The API server is unavailable: no Secret is delivered.
-	again, _ := newServer(t, newCluster(), dir)
-	if err := again.Restore(t.Context()); err != nil {
+	restarted, _ := newServer(t, newCluster(), dir)
+	if err := restarted.Restore(t.Context()); err != nil {
 		t.Fatalf("Restore(...): %v", err)
 	}
-	if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{{Secret: "web-tls"}: {Usable: true}}, known(t, again)); diff != "" {
+	if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{{Secret: "web-tls"}: {Usable: true}}, known(t, restarted)); diff != "" {
 		t.Errorf("Certificates(): -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {term}}, again.Serving(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {term}}, restarted.Serving(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Errorf("Serving(): -want, +got:\n%s", diff)
 	}
 	timeout := time.Now().Add(deadline)
@@ -132,19 +132,19 @@ func TestRestore(t *testing.T) {
 // TestStoreAgain checks that what could not be stored is stored by the next Set, whether the
 // terminations or a certificate changed.
 func TestStoreAgain(t *testing.T) {
-	to, _ := backend(t)
+	backendAddr, _ := backend(t)
 	cases := map[string]struct {
 		reason string
 
 		// fail changes what is served while it cannot be stored.
 		fail func(t *testing.T, c *cluster, s *Server, term plan.Termination)
-		// before is done while it can be.
-		before func(t *testing.T, s *Server, term plan.Termination)
-		want   map[plan.CertificateRef]plan.Certificate
+		// setup is done while it can be.
+		setup func(t *testing.T, s *Server, term plan.Termination)
+		want  map[plan.CertificateRef]plan.Certificate
 	}{
 		"Terminations": {
 			reason: "The same terminations are stored by a later call.",
-			before: func(*testing.T, *Server, plan.Termination) {},
+			setup:  func(*testing.T, *Server, plan.Termination) {},
 			fail: func(t *testing.T, _ *cluster, s *Server, term plan.Termination) {
 				t.Helper()
 				if err := s.Set(t.Context(), map[string][]plan.Termination{"svc:web": {term}}); err == nil {
@@ -155,7 +155,7 @@ func TestStoreAgain(t *testing.T) {
 		},
 		"Certificate": {
 			reason: "A certificate that changed in between is stored by a later call.",
-			before: func(t *testing.T, s *Server, term plan.Termination) { t.Helper(); set(t, s, term) },
+			setup:  func(t *testing.T, s *Server, term plan.Termination) { t.Helper(); set(t, s, term) },
 			fail: func(t *testing.T, c *cluster, _ *Server, _ plan.Termination) {
 				t.Helper()
 				c.update(t, "web-tls", newAuthority(t).secret(5))
@@ -165,38 +165,38 @@ func TestStoreAgain(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			term := plan.Termination{Listen: freeAddress(t), Secret: "web-tls", Backend: to}
+			term := plan.Termination{Listen: freeAddress(t), Secret: "web-tls", Backend: backendAddr}
 			dir, c := t.TempDir(), newCluster()
 			s, _ := newServer(t, c, dir)
-			tc.before(t, s, term)
+			tc.setup(t, s, term)
 
 			// A file in place of the directory is a store that fails.
-			kept := filepath.Join(dir, "tls")
-			if err := os.RemoveAll(kept); err != nil {
+			storePath := filepath.Join(dir, "tls")
+			if err := os.RemoveAll(storePath); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(kept, nil, 0o600); err != nil {
+			if err := os.WriteFile(storePath, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			tc.fail(t, c, s, term)
 			if err := s.Set(t.Context(), s.Serving()); err == nil {
 				t.Errorf("\n%s\nSet(...): want an error until it is stored", tc.reason)
 			}
-			if err := os.Remove(kept); err != nil {
+			if err := os.Remove(storePath); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Set(t.Context(), s.Serving()); err != nil {
 				t.Errorf("\n%s\nSet(...): %v", tc.reason, err)
 			}
 
-			again, _ := newServer(t, newCluster(), dir)
-			if err := again.Restore(t.Context()); err != nil {
+			restarted, _ := newServer(t, newCluster(), dir)
+			if err := restarted.Restore(t.Context()); err != nil {
 				t.Fatalf("Restore(...): %v", err)
 			}
-			if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {term}}, again.Serving(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {term}}, restarted.Serving(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 				t.Errorf("\n%s\nServing(): -want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.want, known(t, again)); diff != "" {
+			if diff := cmp.Diff(tc.want, known(t, restarted)); diff != "" {
 				t.Errorf("\n%s\nCertificates(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

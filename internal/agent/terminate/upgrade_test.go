@@ -73,7 +73,7 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if toHTTP2 {
 		// Hypercorn does the same (its protocol/h11.py): it requires neither settings nor a
 		// Connection header.
-		(&http2.Server{}).ServeConn(buffered{Conn: conn, in: buf}, &http2.ServeConnOpts{Handler: w})
+		(&http2.Server{}).ServeConn(buffered{Conn: conn, reader: buf}, &http2.ServeConnOpts{Handler: w})
 		return
 	}
 	_, _ = io.Copy(conn, buf)
@@ -82,10 +82,10 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // A buffered connection includes the bytes that were already read from it.
 type buffered struct {
 	net.Conn
-	in io.Reader
+	reader io.Reader
 }
 
-func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
+func (b buffered) Read(p []byte) (int, error) { return b.reader.Read(p) }
 
 func (w *witness) heard() []heard {
 	w.mu.Lock()
@@ -128,15 +128,15 @@ func TestUpgrade(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		request  string
-		then     string
+		followUp string
 		switched bool
 		want     []heard
 	}{
 		"H2C": {
-			reason:  "An upgrade to HTTP/2 is not passed on: the agent would not see the requests on the connection.",
-			request: "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + settings + "\r\n",
-			then:    second,
-			want:    []heard{{Path: "/first", Logins: ann}},
+			reason:   "An upgrade to HTTP/2 is not passed on: the agent would not see the requests on the connection.",
+			request:  "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + settings + "\r\n",
+			followUp: second,
+			want:     []heard{{Path: "/first", Logins: ann}},
 		},
 		"H2CWithoutSettings": {
 			reason:  "The HTTP2-Settings header is removed whether or not Connection names it.",
@@ -144,22 +144,22 @@ func TestUpgrade(t *testing.T) {
 			want:    []heard{{Path: "/first", Logins: ann}},
 		},
 		"H2CInOtherCase": {
-			reason:  "Letter case, several headers and spaces make no difference.",
-			request: "GET /first HTTP/1.1\r\nHost: web\r\nconnection: keep-alive\r\nCONNECTION:  http2-settings ,upgrade\r\nuPGRADE: H2C\r\n" + settings + "\r\n",
-			then:    second,
-			want:    []heard{{Path: "/first", Logins: ann}},
+			reason:   "Letter case, several headers and spaces make no difference.",
+			request:  "GET /first HTTP/1.1\r\nHost: web\r\nconnection: keep-alive\r\nCONNECTION:  http2-settings ,upgrade\r\nuPGRADE: H2C\r\n" + settings + "\r\n",
+			followUp: second,
+			want:     []heard{{Path: "/first", Logins: ann}},
 		},
 		"H2CAfterWebSocket": {
-			reason:  "An upgrade that offers other protocols besides websocket is not passed on.",
-			request: "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: websocket, h2c\r\n" + settings + "\r\n",
-			then:    second,
-			want:    []heard{{Path: "/first", Logins: ann}},
+			reason:   "An upgrade that offers other protocols besides websocket is not passed on.",
+			request:  "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: websocket, h2c\r\n" + settings + "\r\n",
+			followUp: second,
+			want:     []heard{{Path: "/first", Logins: ann}},
 		},
 		"H2CInSecondHeader": {
-			reason:  "An upgrade that offers another protocol in a separate header is not passed on.",
-			request: "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\nConnection: HTTP2-Settings\r\n" + settings + "\r\n",
-			then:    second,
-			want:    []heard{{Path: "/first", Logins: ann}},
+			reason:   "An upgrade that offers another protocol in a separate header is not passed on.",
+			request:  "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\nConnection: HTTP2-Settings\r\n" + settings + "\r\n",
+			followUp: second,
+			want:     []heard{{Path: "/first", Logins: ann}},
 		},
 		"OtherProtocol": {
 			reason:  "An upgrade to an unknown protocol is not passed on.",
@@ -169,14 +169,14 @@ func TestUpgrade(t *testing.T) {
 		"WebSocket": {
 			reason:   "An upgrade to WebSocket is passed on with the caller's identity.",
 			request:  "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, Tailscale-User-Login\r\nUpgrade: WebSocket\r\nTailscale-User-Login: mallory\r\nTailscale_User_Login: mallory\r\nTailscale.User.Login: mallory\r\n\r\n",
-			then:     "ping",
+			followUp: "ping",
 			switched: true,
 			want:     []heard{{Path: "/first", Logins: ann, Upgrade: "websocket"}},
 		},
 		"WebSocketWithSettings": {
 			reason:   "An upgrade to WebSocket is passed on without HTTP/2 settings.",
 			request:  "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + settings + "\r\n",
-			then:     "ping",
+			followUp: "ping",
 			switched: true,
 			want:     []heard{{Path: "/first", Logins: ann, Upgrade: "websocket"}},
 		},
@@ -195,8 +195,8 @@ func TestUpgrade(t *testing.T) {
 			reason: "A folded header line does not become a second header.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\nX-Other: 1\r\n Tailscale-User-Login: mallory\r\nConnection: Upgrade,\r\n HTTP2-Settings\r\nUpgrade:\r\n h2c\r\n" +
 				settings + "\r\n",
-			then: second,
-			want: []heard{{Path: "/first", Logins: ann}},
+			followUp: second,
+			want:     []heard{{Path: "/first", Logins: ann}},
 		},
 		"Trailers": {
 			reason: "Trailers carry no identity, in either spelling.",
@@ -234,9 +234,9 @@ func TestUpgrade(t *testing.T) {
 			if _, err := io.WriteString(conn, tc.request); err != nil {
 				t.Fatal(err)
 			}
-			in := bufio.NewReader(conn)
+			reader := bufio.NewReader(conn)
 			for range tc.want {
-				rsp, err := http.ReadResponse(in, nil)
+				rsp, err := http.ReadResponse(reader, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -245,7 +245,7 @@ func TestUpgrade(t *testing.T) {
 					t.Errorf("\n%s\nwant the protocol switched %t, got %s", tc.reason, tc.switched, rsp.Status)
 				}
 			}
-			carryOn(t, conn, in, tc.then, tc.switched)
+			carryOn(t, conn, reader, tc.followUp, tc.switched)
 			got := w.heard()
 			for i := range got {
 				got[i].Logins = nonEmpty(got[i].Logins)
@@ -259,18 +259,18 @@ func TestUpgrade(t *testing.T) {
 
 // carryOn continues on a connection after its first request, until the other side has had the
 // chance to act.
-func carryOn(t *testing.T, conn net.Conn, in io.Reader, then string, echoed bool) {
+func carryOn(t *testing.T, conn net.Conn, reader io.Reader, followUp string, echoed bool) {
 	t.Helper()
-	if then == "" {
+	if followUp == "" {
 		return
 	}
-	if _, err := io.WriteString(conn, then); err != nil && echoed {
+	if _, err := io.WriteString(conn, followUp); err != nil && echoed {
 		t.Fatal(err)
 	}
 	if echoed {
-		b := make([]byte, len(then))
-		if _, err := io.ReadFull(in, b); err != nil || string(b) != then {
-			t.Errorf("want %q back, got %q, %v", then, b, err)
+		b := make([]byte, len(followUp))
+		if _, err := io.ReadFull(reader, b); err != nil || string(b) != followUp {
+			t.Errorf("want %q back, got %q, %v", followUp, b, err)
 		}
 		return
 	}
@@ -278,14 +278,14 @@ func carryOn(t *testing.T, conn net.Conn, in io.Reader, then string, echoed bool
 		_ = c.CloseWrite()
 	}
 	// The agent answers another request or closes the connection.
-	_, _ = io.Copy(io.Discard, in)
+	_, _ = io.Copy(io.Discard, reader)
 }
 
 // nonEmpty returns the non-empty values. Names and pictures that a user lacks are sent as empty
 // headers.
-func nonEmpty(in []string) []string {
+func nonEmpty(values []string) []string {
 	var out []string
-	for _, v := range in {
+	for _, v := range values {
 		if v != "" {
 			out = append(out, v)
 		}

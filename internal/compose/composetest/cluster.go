@@ -67,8 +67,8 @@ func (c *cluster) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv
 			return rsp
 		}
 	}
-	if got := field(first.GetDesired().GetComposite().GetResource(), "status"); got != nil && field(c.composite, "status") == nil {
-		t.Errorf("the first call sets conditions and status both, which costs a further write of the composite: %v", got)
+	if status := field(first.GetDesired().GetComposite().GetResource(), "status"); status != nil && field(c.composite, "status") == nil {
+		t.Errorf("the first call sets conditions and status both, which costs a further write of the composite: %v", status)
 	}
 	for range maxCalls {
 		settled = settled.with(withStatus(withConditions(settled.composite, rsp.GetConditions()), rsp), settled.objects)

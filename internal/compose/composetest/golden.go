@@ -45,18 +45,18 @@ const maxCalls = 5
 // the same bytes.
 func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer, full ...string) {
 	t.Helper()
-	in, out := filepath.Join("testdata", "in"), filepath.Join("testdata", "out")
-	files, err := os.ReadDir(in)
+	input, out := filepath.Join("testdata", "in"), filepath.Join("testdata", "out")
+	files, err := os.ReadDir(input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{}
+	paths := map[string]bool{}
 	for _, f := range files {
 		name := strings.TrimSuffix(f.Name(), ".yaml")
 		path := filepath.Join(out, f.Name())
-		known[path] = true
+		paths[path] = true
 		t.Run(name, func(t *testing.T) {
-			c := load(t, filepath.Join(in, f.Name()))
+			c := load(t, filepath.Join(input, f.Name()))
 			rsp := c.settle(t, fn)
 			c.checkRules(t, rsp)
 			checkStable(t, c, fn, rsp)
@@ -69,9 +69,9 @@ func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer, full ...string) {
 			golden.Compare(t, path, render(t, rsp, digests), digests)
 		})
 	}
-	golden.Prune(t, filepath.Join(out, "*"), known)
+	golden.Prune(t, filepath.Join(out, "*"), paths)
 	for _, name := range full {
-		if !known[filepath.Join(out, name+".yaml")] {
+		if !paths[filepath.Join(out, name+".yaml")] {
 			t.Errorf("there is no case %q to show in full", name)
 		}
 	}
@@ -83,9 +83,9 @@ func checkStable(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer, 
 	t.Helper()
 	shuffled := c.with(c.composite, slices.Clone(c.objects))
 	slices.Reverse(shuffled.objects)
-	for _, again := range []*cluster{c, shuffled} {
-		if got := again.settle(t, fn); !bytes.Equal(encode(t, want), encode(t, got)) {
-			t.Errorf("two runs with the same input differ: -first, +second:\n%s", cmp.Diff(string(render(t, want, nil)), string(render(t, got, nil))))
+	for _, repeat := range []*cluster{c, shuffled} {
+		if rsp := repeat.settle(t, fn); !bytes.Equal(encode(t, want), encode(t, rsp)) {
+			t.Errorf("two runs with the same input differ: -first, +second:\n%s", cmp.Diff(string(render(t, want, nil)), string(render(t, rsp, nil))))
 		}
 	}
 }
@@ -143,8 +143,8 @@ func (c *cluster) checkRules(t *testing.T, rsp *fnv1.RunFunctionResponse) {
 	}
 	if xr := rsp.GetDesired().GetComposite().GetResource(); xr != nil {
 		for _, f := range []string{"apiVersion", "kind"} {
-			if want, got := field(c.composite, f).GetStringValue(), field(xr, f).GetStringValue(); want != got {
-				t.Errorf("the desired composite has %s %q, and the observed one %q", f, got, want)
+			if want, desired := field(c.composite, f).GetStringValue(), field(xr, f).GetStringValue(); want != desired {
+				t.Errorf("the desired composite has %s %q, and the observed one %q", f, desired, want)
 			}
 		}
 	}
@@ -207,10 +207,10 @@ func load(t *testing.T, path string) *cluster {
 
 // Settle calls a function with objects as Crossplane does, until its requirements are met and its
 // conditions are set. The objects have the same roles as in a file for Golden.
-func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, of ...map[string]any) *fnv1.RunFunctionResponse {
+func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, objects ...map[string]any) *fnv1.RunFunctionResponse {
 	t.Helper()
 	c := &cluster{observed: map[string]*structpb.Struct{}}
-	for _, o := range of {
+	for _, o := range objects {
 		c.add(t, o)
 	}
 	return c.settle(t, fn)

@@ -43,8 +43,8 @@ func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, kind, dir strin
 	if err := yaml.UnmarshalStrict(b, composition); err != nil {
 		t.Fatal(err)
 	}
-	in := filepath.Join("testdata", "pipeline")
-	objects := load(t, filepath.Join(in, "cluster.yaml"))
+	testdata := filepath.Join("testdata", "pipeline")
+	objects := load(t, filepath.Join(testdata, "cluster.yaml"))
 	c := load(t, filepath.Join(dir, "app.yaml"))
 	c.objects = append([]*structpb.Struct{objects.composite}, objects.objects...)
 	xrd := definition(t, filepath.Join(dir, "definition.yaml"))
@@ -76,7 +76,7 @@ func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, kind, dir strin
 		t.Fatalf("%s: no step is of this function", dir)
 	}
 	digests := &golden.Digests{}
-	golden.Compare(t, filepath.Join(in, "out.yaml"), render(t, rsp, digests), digests)
+	golden.Compare(t, filepath.Join(testdata, "out.yaml"), render(t, rsp, digests), digests)
 }
 
 // definition returns the schema that Crossplane creates for an XRD.

@@ -33,15 +33,15 @@ const maxRuns = 20
 // begins a stage. Children stay as composed until a stage changes them.
 func Start(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
 	t.Helper()
-	in, out := filepath.Join("testdata", "start"), filepath.Join("testdata", "writes")
-	files, err := os.ReadDir(in)
+	input, out := filepath.Join("testdata", "start"), filepath.Join("testdata", "writes")
+	files, err := os.ReadDir(input)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
 		t.Run(strings.TrimSuffix(f.Name(), ".yaml"), func(t *testing.T) {
-			got := follow(t, fn, filepath.Join(in, f.Name()))
-			golden.Compare(t, filepath.Join(out, strings.TrimSuffix(f.Name(), ".yaml")+".txt"), []byte(got), nil)
+			writes := follow(t, fn, filepath.Join(input, f.Name()))
+			golden.Compare(t, filepath.Join(out, strings.TrimSuffix(f.Name(), ".yaml")+".txt"), []byte(writes), nil)
 		})
 	}
 }
@@ -149,7 +149,7 @@ func (c *crossplane) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) [
 
 // reconcile reconciles the composite in the cache. It returns the writes, and the composite before
 // the update of conditions, which comes last.
-func (c *crossplane) reconcile(t *testing.T, fn fnv1.FunctionRunnerServiceServer, seen *structpb.Struct) (before *structpb.Struct, writes []string) {
+func (c *crossplane) reconcile(t *testing.T, fn fnv1.FunctionRunnerServiceServer, seen *structpb.Struct) (composite *structpb.Struct, writes []string) {
 	t.Helper()
 	world := c.world
 	world.composite = seen
@@ -163,11 +163,11 @@ func (c *crossplane) reconcile(t *testing.T, fn fnv1.FunctionRunnerServiceServer
 		writes = append(writes, applied)
 	}
 	c.compose(rsp)
-	before = c.world.composite
+	composite = c.world.composite
 	if updated := c.update(rsp); updated != "" {
 		writes = append(writes, updated)
 	}
-	return before, writes
+	return composite, writes
 }
 
 // compose creates new children, and deletes those that are no longer wanted.
@@ -184,10 +184,10 @@ func (c *crossplane) compose(rsp *fnv1.RunFunctionResponse) {
 // apply applies the status of a response, with the conditions in the cache.
 func (c *crossplane) apply(seen *structpb.Struct, rsp *fnv1.RunFunctionResponse) string {
 	next := withStatus(c.world.composite, rsp)
-	var what []string
+	var changes []string
 	for _, k := range slices.Sorted(maps.Keys(field(next, "status").GetStructValue().GetFields())) {
 		if !proto.Equal(field(next, "status", k), field(c.world.composite, "status", k)) {
-			what = append(what, k)
+			changes = append(changes, k)
 		}
 	}
 	conditions, old := conditionsOf(next), conditionsOf(seen)
@@ -199,18 +199,18 @@ func (c *crossplane) apply(seen *structpb.Struct, rsp *fnv1.RunFunctionResponse)
 		text := fmt.Sprint(old[name])
 		switch {
 		case fmt.Sprint(conditions[name]) != text:
-			what = append(what, name)
+			changes = append(changes, name)
 		case c.owned[name] != text:
-			what = append(what, name+" (owner)")
+			changes = append(changes, name+" (owner)")
 		}
 		c.owned[name], conditions[name] = text, old[name]
 	}
 	setConditions(next, conditions)
 	c.world.composite = next
-	if len(what) == 0 {
+	if len(changes) == 0 {
 		return ""
 	}
-	return "apply " + strings.Join(what, ", ")
+	return "apply " + strings.Join(changes, ", ")
 }
 
 // update writes the conditions that a function and Crossplane set.
@@ -220,20 +220,20 @@ func (c *crossplane) update(rsp *fnv1.RunFunctionResponse) string {
 	set := conditionsOf(withConditions(next, rsp.GetConditions()))
 	set["Synced"] = map[string]any{"type": "Synced", "status": "True", "references": strings.Join(c.refs, ",")}
 	set["Ready"] = map[string]any{"type": "Ready", "status": ready(rsp), "references": strings.Join(c.refs, ",")}
-	var what []string
+	var changes []string
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if fmt.Sprint(conditions[name]) != fmt.Sprint(set[name]) {
-			what = append(what, name)
+			changes = append(changes, name)
 			conditions[name] = set[name]
 			delete(c.owned, name)
 		}
 	}
 	setConditions(next, conditions)
 	c.world.composite = next
-	if len(what) == 0 {
+	if len(changes) == 0 {
 		return ""
 	}
-	return "update " + strings.Join(what, ", ")
+	return "update " + strings.Join(changes, ", ")
 }
 
 // ready returns the readiness as Crossplane determines it, with the names of the children that are

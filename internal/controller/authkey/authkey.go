@@ -54,7 +54,7 @@ type external struct {
 	tags      []string // Tags of the provider config.
 	kube      client.Client
 	record    event.Recorder
-	now       func() time.Time
+	clock     func() time.Time
 }
 
 // Observe compares the object with its key in the shared list and in the connection Secret.
@@ -103,7 +103,7 @@ func (e *external) facts(ctx context.Context, mg *v1alpha1.AuthKey) (facts, erro
 		valid:        valid,
 		prefix:       descriptionPrefix(e.clusterID, mg),
 		request:      wanted(e.clusterID, e.tags, mg),
-		now:          e.now(),
+		at:           e.clock(),
 	}
 	if f.issued, err = e.confirmed(ctx, mg, f, issuedIn(s)); err != nil {
 		return facts{}, err
@@ -116,27 +116,27 @@ func (e *external) facts(ctx context.Context, mg *v1alpha1.AuthKey) (facts, erro
 // confirmed returns what a connection Secret says about its key. Anyone with Kubernetes' role edit in
 // the namespace can write that, so a key that is not the external name counts only if the API says
 // that it has a description of the object's keys.
-func (e *external) confirmed(ctx context.Context, mg *v1alpha1.AuthKey, f facts, in issued) (issued, error) {
-	if in.id == "" || in.id == f.externalName {
-		return in, nil
+func (e *external) confirmed(ctx context.Context, mg *v1alpha1.AuthKey, f facts, issuance issued) (issued, error) {
+	if issuance.id == "" || issuance.id == f.externalName {
+		return issuance, nil
 	}
 	ours := func(k tailscale.Key) bool {
-		return k.ID == in.id && tailscale.IsAuthKey(k) && strings.HasPrefix(k.Description, f.prefix)
+		return k.ID == issuance.id && tailscale.IsAuthKey(k) && strings.HasPrefix(k.Description, f.prefix)
 	}
 	if slices.ContainsFunc(f.valid, ours) {
-		return in, nil
+		return issuance, nil
 	}
-	if tailscale.ValidKeyID(in.id) {
-		k, err := e.api.AuthKey(ctx, in.id)
+	if tailscale.ValidKeyID(issuance.id) {
+		k, err := e.api.AuthKey(ctx, issuance.id)
 		if err == nil && ours(*k) {
-			return in, nil
+			return issuance, nil
 		}
 		if err != nil && !tailscale.IsNotFound(err) {
-			return issued{}, errors.Wrapf(err, "cannot get auth key %q", in.id)
+			return issued{}, errors.Wrapf(err, "cannot get auth key %q", issuance.id)
 		}
 	}
-	e.record.Event(mg, event.Warning(reasonKeyRefused, errors.Errorf("key %q, which the connection Secret names, is left: it is not one of this object's", tailscale.OneLine(in.id))))
-	return issued{at: in.at, reissued: in.reissued}, nil
+	e.record.Event(mg, event.Warning(reasonKeyRefused, errors.Errorf("key %q, which the connection Secret names, is left: it is not one of this object's", tailscale.OneLine(issuance.id))))
+	return issued{at: issuance.at, reissued: issuance.reissued}, nil
 }
 
 // recorded returns the key with the ID, or nil if it does not exist. Tailscale returns keys that
@@ -217,14 +217,14 @@ func (e *external) issue(ctx context.Context, mg *v1alpha1.AuthKey, f facts, p p
 	if mg.GetWriteConnectionSecretToReference() == nil {
 		return nil, errors.New("spec.writeConnectionSecretToRef is not set: Tailscale shows a key only once, and it would be lost")
 	}
-	in := issued{
-		at:       f.now,
+	issuance := issued{
+		at:       f.at,
 		request:  fingerprint(f.request),
 		reissued: mg.GetAnnotations()[AnnotationReissue],
 		replaced: f.externalName,
 	}
 	// Do not create a key that cannot be recorded, because each retry would create another one.
-	if err := writeSecret(ctx, client.NewDryRunClient(e.kube), mg, &tailscale.Key{}, in); err != nil {
+	if err := writeSecret(ctx, client.NewDryRunClient(e.kube), mg, &tailscale.Key{}, issuance); err != nil {
 		return nil, err
 	}
 	if err := e.revoke(ctx, mg, orphanedKeys(f)); err != nil {
@@ -234,11 +234,11 @@ func (e *external) issue(ctx context.Context, mg *v1alpha1.AuthKey, f facts, p p
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot create auth key")
 	}
-	if err := writeSecret(ctx, e.kube, mg, k, in); err != nil {
+	if err := writeSecret(ctx, e.kube, mg, k, issuance); err != nil {
 		// The key's secret is not recorded. If revoking fails, the next attempt finds the key.
 		return nil, errors.Join(err, e.revoke(ctx, mg, []string{k.ID}))
 	}
-	report(mg, *k, false, in.reissued)
+	report(mg, *k, false, issuance.reissued)
 	mg.SetConditions(xpv2.Available())
 	e.record.Event(mg, event.Normal(reasonIssued, "Issued auth key "+k.ID+": "+p.issue))
 	// The old list lacks the new key, so all keys of the object in the list can be revoked.

@@ -46,7 +46,7 @@ type fakeAPI struct {
 func (f *fakeAPI) AuthKeys(context.Context, tailscale.Staleness) ([]tailscale.Key, error) {
 	var out []tailscale.Key
 	for _, id := range slices.Sorted(maps.Keys(f.keys)) {
-		if k := f.keys[id]; !k.Invalid && f.w.now.Before(k.Expires) {
+		if k := f.keys[id]; !k.Invalid && f.w.at.Before(k.Expires) {
 			out = append(out, *k)
 		}
 	}
@@ -60,14 +60,14 @@ func (f *fakeAPI) AuthKey(_ context.Context, id string) (*tailscale.Key, error) 
 		return nil, &tailscale.Error{Class: tailscale.ClassNotFound}
 	}
 	out := *k
-	out.Invalid = out.Invalid || !f.w.now.Before(out.Expires)
+	out.Invalid = out.Invalid || !f.w.at.Before(out.Expires)
 	return &out, nil
 }
 
 func (f *fakeAPI) CreateAuthKey(_ context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error) {
 	f.minted++
 	id := "k" + strconv.Itoa(f.minted)
-	k := &tailscale.Key{ID: id, KeyType: tailscale.KeyTypeAuth, Description: r.Description, Created: f.w.now, Expires: f.w.now.Add(r.Expiry)}
+	k := &tailscale.Key{ID: id, KeyType: tailscale.KeyTypeAuth, Description: r.Description, Created: f.w.at, Expires: f.w.at.Add(r.Expiry)}
 	k.Capabilities.Devices.Create.Tags = r.Tags
 	k.Capabilities.Devices.Create.Reusable = r.Reusable
 	f.keys[id] = k
@@ -85,7 +85,7 @@ func (f *fakeAPI) RevokeAuthKey(_ context.Context, id string) error {
 		return f.errRevoke
 	}
 	if k := f.keys[id]; k != nil {
-		k.Invalid, k.Revoked = true, f.w.now
+		k.Invalid, k.Revoked = true, f.w.at
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ type world struct {
 	kube client.Client
 	api  *fakeAPI
 	mg   *v1alpha1.AuthKey
-	now  time.Time
+	at   time.Time
 }
 
 func newWorld(t *testing.T, mg *v1alpha1.AuthKey, more ...client.Object) *world {
@@ -107,14 +107,14 @@ func newWorld(t *testing.T, mg *v1alpha1.AuthKey, more ...client.Object) *world 
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, mg: mg, now: now}
+	w := &world{t: t, mg: mg, at: testTime}
 	w.api = &fakeAPI{w: w, keys: map[string]*tailscale.Key{}}
 	w.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(append(more, mg)...).WithStatusSubresource(&v1alpha1.AuthKey{}).Build()
 	return w
 }
 
 func (w *world) external() *external {
-	return &external{api: w.api, clusterID: "cluster", kube: w.kube, record: event.NewNopRecorder(), now: func() time.Time { return w.now }}
+	return &external{api: w.api, clusterID: "cluster", kube: w.kube, record: event.NewNopRecorder(), clock: func() time.Time { return w.at }}
 }
 
 // reconcile runs one reconciliation of the managed reconciler, and reports whether there was
@@ -215,14 +215,14 @@ func TestLifecycle(t *testing.T) {
 	}
 
 	// Nothing happens until rotation is due.
-	w.now = now.Add(20*24*time.Hour - time.Second)
+	w.at = testTime.Add(20*24*time.Hour - time.Second)
 	w.settle()
 	w.holds("k1")
-	w.now = now.Add(20 * 24 * time.Hour)
+	w.at = testTime.Add(20 * 24 * time.Hour)
 	w.settle()
 	w.holds("k2")
 
-	w.now = w.now.Add(time.Hour)
+	w.at = w.at.Add(time.Hour)
 	w.change(func(m *v1alpha1.AuthKey) { m.SetAnnotations(withToken(m, "again")) })
 	w.settle()
 	w.holds("k3")
@@ -234,12 +234,12 @@ func TestLifecycle(t *testing.T) {
 	w.change(func(m *v1alpha1.AuthKey) { m.SetAnnotations(withToken(m, "and again")) })
 	w.settle()
 	w.holds("k3")
-	w.now = w.now.Add(reissueInterval)
+	w.at = w.at.Add(reissueInterval)
 	w.settle()
 	w.holds("k4")
 
 	// The key is revoked.
-	w.now = w.now.Add(time.Hour)
+	w.at = w.at.Add(time.Hour)
 	if err := w.api.RevokeAuthKey(t.Context(), "k4"); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestLifecycle(t *testing.T) {
 	w.holds("k5")
 
 	// The Secret is deleted.
-	w.now = w.now.Add(time.Hour)
+	w.at = w.at.Add(time.Hour)
 	if err := w.kube.Delete(t.Context(), w.secret()); err != nil {
 		t.Fatal(err)
 	}
@@ -262,14 +262,14 @@ func TestLifecycle(t *testing.T) {
 	}
 
 	// A node uses the key.
-	w.now = w.now.Add(time.Hour)
+	w.at = w.at.Add(time.Hour)
 	w.api.keys["k7"].Invalid = true
 	w.settle()
 	if !w.mg.Status.AtProvider.Used || w.mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
 		t.Errorf("want Used and Ready, got %+v", w.mg.Status.AtProvider)
 	}
 	gets := w.api.gets
-	w.now = w.now.Add(90 * 24 * time.Hour)
+	w.at = w.at.Add(90 * 24 * time.Hour)
 	delete(w.api.keys, "k7")
 	w.settle()
 	if w.api.minted != 7 || w.api.gets != gets || !w.mg.Status.AtProvider.Used {
@@ -297,7 +297,7 @@ func TestLostReply(t *testing.T) {
 	}
 	w.settle()
 	w.holds("k2")
-	w.now = w.now.Add(20 * 24 * time.Hour)
+	w.at = w.at.Add(20 * 24 * time.Hour)
 	w.api.lostReply = true
 	if _, err := w.reconcile(); !errors.Is(err, errBoom) {
 		t.Fatalf("want the error, got: %v", err)
@@ -356,7 +356,7 @@ func TestSecretNotWritable(t *testing.T) {
 func TestRevokeFails(t *testing.T) {
 	w := newWorld(t, authKey())
 	w.settle()
-	w.now = w.now.Add(20 * 24 * time.Hour)
+	w.at = w.at.Add(20 * 24 * time.Hour)
 	w.api.errRevoke = errBoom
 	for range 3 {
 		if _, err := w.reconcile(); !errors.Is(err, errBoom) {
@@ -371,13 +371,13 @@ func TestRevokeFails(t *testing.T) {
 func TestDelete(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		before func(w *world)
+		setup  func(w *world)
 	}{
-		"OneKey":    {reason: "The key is revoked.", before: func(*world) {}},
-		"OrphanKey": {reason: "A key that was never recorded is revoked.", before: func(w *world) { w.api.keys["k8"] = key("k8") }},
-		"KeyUsed":   {reason: "A used key needs no revocation.", before: func(w *world) { w.api.keys["k1"].Invalid = true }},
-		"KeyGone":   {reason: "A deleted key needs no revocation.", before: func(w *world) { delete(w.api.keys, "k1") }},
-		"SecretGone": {reason: "The key is revoked without its Secret.", before: func(w *world) {
+		"OneKey":    {reason: "The key is revoked.", setup: func(*world) {}},
+		"OrphanKey": {reason: "A key that was never recorded is revoked.", setup: func(w *world) { w.api.keys["k8"] = key("k8") }},
+		"KeyUsed":   {reason: "A used key needs no revocation.", setup: func(w *world) { w.api.keys["k1"].Invalid = true }},
+		"KeyGone":   {reason: "A deleted key needs no revocation.", setup: func(w *world) { delete(w.api.keys, "k1") }},
+		"SecretGone": {reason: "The key is revoked without its Secret.", setup: func(w *world) {
 			if err := w.kube.Delete(w.t.Context(), w.secret()); err != nil {
 				w.t.Fatal(err)
 			}
@@ -388,8 +388,8 @@ func TestDelete(t *testing.T) {
 			w := newWorld(t, authKey())
 			w.api.keys["k0"] = key("k0", func(k *tailscale.Key) { k.Description = "of somebody else" })
 			w.settle()
-			tc.before(w)
-			w.mg.SetDeletionTimestamp(&metav1.Time{Time: now})
+			tc.setup(w)
+			w.mg.SetDeletionTimestamp(&metav1.Time{Time: testTime})
 			e := w.external()
 			for range 3 {
 				o, err := e.Observe(t.Context(), w.mg)
@@ -403,9 +403,9 @@ func TestDelete(t *testing.T) {
 					t.Fatalf("\n%s\nDelete(...): %v", tc.reason, err)
 				}
 			}
-			left, err := w.api.AuthKeys(t.Context(), tailscale.Cached)
-			if err != nil || len(left) != 1 || left[0].ID != "k0" {
-				t.Errorf("\n%s\nwant only the key of another owner to remain, got %v, %v", tc.reason, left, err)
+			remaining, err := w.api.AuthKeys(t.Context(), tailscale.Cached)
+			if err != nil || len(remaining) != 1 || remaining[0].ID != "k0" {
+				t.Errorf("\n%s\nwant only the key of another owner to remain, got %v, %v", tc.reason, remaining, err)
 			}
 		})
 	}

@@ -30,14 +30,14 @@ func TestForgedSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, authKey())
 			w.settle()
-			w.api.keys["theirs"] = &tailscale.Key{ID: "theirs", KeyType: tailscale.KeyTypeAuth, Description: "theirs", Created: now, Expires: now.AddDate(1, 0, 0)}
-			w.api.keys["client"] = &tailscale.Key{ID: "client", KeyType: tailscale.KeyTypeOAuthClient, Description: "theirs", Created: now, Invalid: true}
+			w.api.keys["theirs"] = &tailscale.Key{ID: "theirs", KeyType: tailscale.KeyTypeAuth, Description: "theirs", Created: testTime, Expires: testTime.AddDate(1, 0, 0)}
+			w.api.keys["client"] = &tailscale.Key{ID: "client", KeyType: tailscale.KeyTypeOAuthClient, Description: "theirs", Created: testTime, Invalid: true}
 			s := w.secret()
 			maps.Copy(s.Annotations, tc.forged)
 			if err := w.kube.Update(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			w.now = now.Add(time.Hour)
+			w.at = testTime.Add(time.Hour)
 			w.settle()
 			if id := xpmeta.GetExternalName(w.mg); id == "theirs" || id == "client" {
 				t.Errorf("\n%s\nthe key %q became the object's", tc.reason, id)

@@ -49,7 +49,7 @@ type facts struct {
 	// request describes the desired key.
 	request tailscale.AuthKeyRequest
 
-	now time.Time
+	at time.Time
 }
 
 // A plan describes what to do with an object's keys.
@@ -82,28 +82,28 @@ func (p plan) done() bool { return (p.issue == "" || p.later) && !p.rename && le
 // recordedID returns the ID of an object's key, or "", and whether the key's secret is in the
 // connection Secret. A key is written to the Secret before its ID becomes the external name. Any
 // other external name is a key to adopt, whose secret is unknown.
-func recordedID(externalName string, in issued) (id string, known bool) {
-	if in.id != "" && (externalName == "" || externalName == in.id || externalName == in.replaced) {
-		return in.id, true
+func recordedID(externalName string, issuance issued) (id string, stored bool) {
+	if issuance.id != "" && (externalName == "" || externalName == issuance.id || externalName == issuance.replaced) {
+		return issuance.id, true
 	}
 	return externalName, false
 }
 
 // makePlan decides what to do with an object's keys.
 func makePlan(mg *v1alpha1.AuthKey, f facts) plan {
-	in := f.issued
-	id, known := recordedID(f.externalName, in)
+	issuance := f.issued
+	id, stored := recordedID(f.externalName, issuance)
 	p := plan{}
 	if k := f.recorded; k != nil {
-		p.used = isSpent(*k, f.now) || remembersUse(mg, k.ID)
+		p.used = isSpent(*k, f.at) || remembersUse(mg, k.ID)
 		if p.used || !k.Invalid {
-			p.current, p.lost = k, !known
+			p.current, p.lost = k, !stored
 		}
 	}
-	p.issue = reason(mg, f, p, in)
+	p.issue = reason(mg, f, p, issuance)
 	// A change of the spec takes effect immediately.
-	p.later = p.issue != "" && p.issue != becauseChanged && recentlyIssued(f, in)
-	if known && p.current != nil {
+	p.later = p.issue != "" && p.issue != becauseChanged && recentlyIssued(f, issuance)
+	if stored && p.current != nil {
 		// The current key stays valid until its successor is in the Secret.
 		p.rename = f.externalName != id
 		p.revoke = others(f, id)
@@ -112,22 +112,22 @@ func makePlan(mg *v1alpha1.AuthKey, f facts) plan {
 }
 
 // reason returns the reason to create a key, or "".
-func reason(mg *v1alpha1.AuthKey, f facts, p plan, in issued) string {
+func reason(mg *v1alpha1.AuthKey, f facts, p plan, issuance issued) string {
 	token := mg.GetAnnotations()[AnnotationReissue]
 	switch {
 	case p.current == nil:
 		return becauseNew
 	case p.lost:
 		return becauseLost
-	case token != "" && token != in.reissued:
+	case token != "" && token != issuance.reissued:
 		return becauseAsked
 	case p.used:
 		if mg.Spec.ForProvider.RenewWhenUsed {
 			return becauseUsed
 		}
-	case in.request != fingerprint(f.request):
+	case issuance.request != fingerprint(f.request):
 		return becauseChanged
-	case !f.now.Before(p.current.Expires.Add(-rotateBefore(mg))):
+	case !f.at.Before(p.current.Expires.Add(-rotateBefore(mg))):
 		return becauseExpiring
 	}
 	return ""
@@ -135,8 +135,8 @@ func reason(mg *v1alpha1.AuthKey, f facts, p plan, in issued) string {
 
 // isSpent reports whether a key is invalid because it was used. The API does not return why a key
 // is invalid.
-func isSpent(k tailscale.Key, now time.Time) bool {
-	return k.Invalid && k.Revoked.IsZero() && now.Before(k.Expires) && !k.Capabilities.Devices.Create.Reusable
+func isSpent(k tailscale.Key, at time.Time) bool {
+	return k.Invalid && k.Revoked.IsZero() && at.Before(k.Expires) && !k.Capabilities.Devices.Create.Reusable
 }
 
 // remembersUse reports whether an object's status records that a key was used.
@@ -160,10 +160,10 @@ func others(f facts, id string) []string {
 
 // orphanedKeys returns the valid keys of the object that are not recorded: their secrets are lost.
 func orphanedKeys(f facts) []string {
-	in := f.issued
+	issuance := f.issued
 	var out []string
 	for _, k := range f.valid {
-		if strings.HasPrefix(k.Description, f.prefix) && k.ID != f.externalName && k.ID != in.id && k.ID != in.replaced {
+		if strings.HasPrefix(k.Description, f.prefix) && k.ID != f.externalName && k.ID != issuance.id && k.ID != issuance.replaced {
 			out = append(out, k.ID)
 		}
 	}
@@ -173,13 +173,13 @@ func orphanedKeys(f facts) []string {
 
 // recentlyIssued reports whether the last key is too new for another one. It ignores times in the
 // future, which come from another clock.
-func recentlyIssued(f facts, in issued) bool {
-	at := in.at
+func recentlyIssued(f facts, issuance issued) bool {
+	at := issuance.at
 	// The Secret may have been deleted. A key to adopt was not created by this controller.
 	if k := f.recorded; at.IsZero() && k != nil && strings.HasPrefix(k.Description, f.prefix) {
 		at = k.Created
 	}
-	age := f.now.Sub(at)
+	age := f.at.Sub(at)
 	return age >= 0 && age < reissueInterval
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func authKey(change ...func(*v1alpha1.AuthKey)) *v1alpha1.AuthKey {
 	m := &v1alpha1.AuthKey{
@@ -37,7 +37,7 @@ func authKey(change ...func(*v1alpha1.AuthKey)) *v1alpha1.AuthKey {
 func key(id string, change ...func(*tailscale.Key)) *tailscale.Key {
 	k := &tailscale.Key{
 		ID: id, KeyType: tailscale.KeyTypeAuth, Description: descriptionPrefix("cluster", authKey()) + "x",
-		Created: now.Add(-time.Hour), Expires: now.Add(30*24*time.Hour - time.Hour),
+		Created: testTime.Add(-time.Hour), Expires: testTime.Add(30*24*time.Hour - time.Hour),
 	}
 	for _, f := range change {
 		f(k)
@@ -49,7 +49,7 @@ func key(id string, change ...func(*tailscale.Key)) *tailscale.Key {
 func holding(id string, age time.Duration, change ...func(map[string]string)) *corev1.Secret {
 	a := map[string]string{
 		annotationID:      id,
-		annotationIssued:  now.Add(-age).Format(time.RFC3339),
+		annotationIssued:  testTime.Add(-age).Format(time.RFC3339),
 		annotationRequest: fingerprint(wanted("cluster", nil, authKey())),
 	}
 	for _, f := range change {
@@ -93,9 +93,9 @@ func TestMakePlan(t *testing.T) {
 		},
 		"Adopted": {
 			reason: "The secret of a key in the user's annotation is unknown, so another key replaces it immediately.",
-			facts: facts{externalName: "k9", recorded: key("k9", foreign, func(k *tailscale.Key) { k.Created = now }),
+			facts: facts{externalName: "k9", recorded: key("k9", foreign, func(k *tailscale.Key) { k.Created = testTime }),
 				valid: []tailscale.Key{*key("k9", foreign)}},
-			want: plan{current: key("k9", foreign, func(k *tailscale.Key) { k.Created = now }), lost: true, issue: becauseLost},
+			want: plan{current: key("k9", foreign, func(k *tailscale.Key) { k.Created = testTime }), lost: true, issue: becauseLost},
 		},
 		"SecretGone": {
 			reason: "A key whose Secret was deleted is replaced.",
@@ -104,17 +104,17 @@ func TestMakePlan(t *testing.T) {
 		},
 		"SecretGoneAgain": {
 			reason: "A key is not replaced more often than every 30 seconds.",
-			facts:  facts{externalName: "k1", recorded: key("k1", func(k *tailscale.Key) { k.Created = now.Add(-time.Second) })},
-			want:   plan{current: key("k1", func(k *tailscale.Key) { k.Created = now.Add(-time.Second) }), lost: true, issue: becauseLost, later: true},
+			facts:  facts{externalName: "k1", recorded: key("k1", func(k *tailscale.Key) { k.Created = testTime.Add(-time.Second) })},
+			want:   plan{current: key("k1", func(k *tailscale.Key) { k.Created = testTime.Add(-time.Second) }), lost: true, issue: becauseLost, later: true},
 		},
 		"Revoked": {
 			reason: "A revoked key does not exist.",
-			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used, func(k *tailscale.Key) { k.Revoked = now })},
+			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used, func(k *tailscale.Key) { k.Revoked = testTime })},
 			want:   plan{issue: becauseNew},
 		},
 		"Expired": {
 			reason: "A key that expired unused does not exist.",
-			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used, func(k *tailscale.Key) { k.Expires = now })},
+			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used, func(k *tailscale.Key) { k.Expires = testTime })},
 			want:   plan{issue: becauseNew},
 		},
 		"Used": {
@@ -127,8 +127,8 @@ func TestMakePlan(t *testing.T) {
 			mg: authKey(func(m *v1alpha1.AuthKey) {
 				m.Status.AtProvider = v1alpha1.AuthKeyObservation{ID: "k1", Used: true}
 			}),
-			facts: facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used, func(k *tailscale.Key) { k.Expires = now })},
-			want:  plan{current: key("k1", used, func(k *tailscale.Key) { k.Expires = now }), used: true},
+			facts: facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used, func(k *tailscale.Key) { k.Expires = testTime })},
+			want:  plan{current: key("k1", used, func(k *tailscale.Key) { k.Expires = testTime }), used: true},
 		},
 		"UsedAndRenewed": {
 			reason: "A used key is replaced with renewWhenUsed.",
@@ -163,14 +163,14 @@ func TestMakePlan(t *testing.T) {
 		"Expiring": {
 			reason: "A key is replaced a third of its lifetime before it expires.",
 			facts: facts{externalName: "k1", secret: holding("k1", time.Hour),
-				recorded: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(10 * 24 * time.Hour) })},
-			want: plan{current: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(10 * 24 * time.Hour) }), issue: becauseExpiring},
+				recorded: key("k1", func(k *tailscale.Key) { k.Expires = testTime.Add(10 * 24 * time.Hour) })},
+			want: plan{current: key("k1", func(k *tailscale.Key) { k.Expires = testTime.Add(10 * 24 * time.Hour) }), issue: becauseExpiring},
 		},
 		"NotExpiringYet": {
 			reason: "A key is not replaced a second sooner.",
 			facts: facts{externalName: "k1", secret: holding("k1", time.Hour),
-				recorded: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(10*24*time.Hour + time.Second) })},
-			want: plan{current: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(10*24*time.Hour + time.Second) })},
+				recorded: key("k1", func(k *tailscale.Key) { k.Expires = testTime.Add(10*24*time.Hour + time.Second) })},
+			want: plan{current: key("k1", func(k *tailscale.Key) { k.Expires = testTime.Add(10*24*time.Hour + time.Second) })},
 		},
 		"RotateBefore": {
 			reason: "A key is replaced as long before its expiry as the spec says.",
@@ -178,8 +178,8 @@ func TestMakePlan(t *testing.T) {
 				m.Spec.ForProvider.RotateBefore = &metav1.Duration{Duration: 29 * 24 * time.Hour}
 			}),
 			facts: facts{externalName: "k1", secret: holding("k1", time.Hour),
-				recorded: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(29 * 24 * time.Hour) })},
-			want: plan{current: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(29 * 24 * time.Hour) }), issue: becauseExpiring},
+				recorded: key("k1", func(k *tailscale.Key) { k.Expires = testTime.Add(29 * 24 * time.Hour) })},
+			want: plan{current: key("k1", func(k *tailscale.Key) { k.Expires = testTime.Add(29 * 24 * time.Hour) }), issue: becauseExpiring},
 		},
 	}
 	for name, tc := range cases {
@@ -188,7 +188,7 @@ func TestMakePlan(t *testing.T) {
 			if mg == nil {
 				mg = authKey()
 			}
-			tc.facts.prefix, tc.facts.request, tc.facts.now = descriptionPrefix("cluster", mg), wanted("cluster", nil, mg), now
+			tc.facts.prefix, tc.facts.request, tc.facts.at = descriptionPrefix("cluster", mg), wanted("cluster", nil, mg), testTime
 			tc.facts.issued = issuedIn(tc.facts.secret)
 			got := makePlan(mg, tc.facts)
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(plan{})); diff != "" {
@@ -224,7 +224,7 @@ func TestWanted(t *testing.T) {
 func TestPoll(t *testing.T) {
 	ready := func(m *v1alpha1.AuthKey) { m.SetConditions(xpv2.Available()) }
 	expires := func(d time.Duration) func(m *v1alpha1.AuthKey) {
-		return func(m *v1alpha1.AuthKey) { m.Status.AtProvider.Expires = &metav1.Time{Time: now.Add(d)} }
+		return func(m *v1alpha1.AuthKey) { m.Status.AtProvider.Expires = &metav1.Time{Time: testTime.Add(d)} }
 	}
 	cases := map[string]struct {
 		reason string
@@ -247,7 +247,7 @@ func TestPoll(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := poll(tc.mg, time.Minute, now); got != tc.want {
+			if got := poll(tc.mg, time.Minute, testTime); got != tc.want {
 				t.Errorf("\n%s\npoll(...): want %s, got %s", tc.reason, tc.want, got)
 			}
 		})

@@ -62,15 +62,15 @@ func issuedIn(s *corev1.Secret) issued {
 		return issued{}
 	}
 	a := s.GetAnnotations()
-	in := issued{reissued: a[annotationReissued]}
+	issuance := issued{reissued: a[annotationReissued]}
 	if t, err := time.Parse(time.RFC3339, a[annotationIssued]); err == nil {
-		in.at = t
+		issuance.at = t
 	}
 	if len(s.Data[secretKey]) == 0 {
-		return in
+		return issuance
 	}
-	in.id, in.replaced, in.request = a[annotationID], a[annotationReplaced], a[annotationRequest]
-	return in
+	issuance.id, issuance.replaced, issuance.request = a[annotationID], a[annotationReplaced], a[annotationRequest]
+	return issuance
 }
 
 // getSecret returns an object's connection Secret, or nil if it does not exist or the object has
@@ -99,15 +99,15 @@ func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.AuthKey) (*
 }
 
 // writeSecret writes a key and its annotations to the connection Secret.
-func writeSecret(ctx context.Context, kube client.Client, mg *v1alpha1.AuthKey, k *tailscale.Key, in issued) error {
+func writeSecret(ctx context.Context, kube client.Client, mg *v1alpha1.AuthKey, k *tailscale.Key, issuance issued) error {
 	s := resource.LocalConnectionSecretFor(mg, v1alpha1.AuthKeyGroupVersionKind)
 	s.SetLabels(map[string]string{meta.LabelSecretType: secretType})
 	s.SetAnnotations(map[string]string{
 		annotationID:       k.ID,
-		annotationIssued:   in.at.UTC().Format(time.RFC3339),
-		annotationReplaced: in.replaced,
-		annotationRequest:  in.request,
-		annotationReissued: in.reissued,
+		annotationIssued:   issuance.at.UTC().Format(time.RFC3339),
+		annotationReplaced: issuance.replaced,
+		annotationRequest:  issuance.request,
+		annotationReissued: issuance.reissued,
 	})
 	s.Data = map[string][]byte{secretKey: []byte(k.Key)}
 	a := resource.NewApplicatorWithRetry(resource.NewAPIPatchingApplicator(kube), resource.IsAPIErrorWrapped, nil)

@@ -32,7 +32,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.AuthKey] {
 		Object:           &v1alpha1.AuthKey{},
 		List:             func() resource.ManagedList { return &v1alpha1.AuthKeyList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.AuthKey) (managed.TypedExternalClient[*v1alpha1.AuthKey], error) {
-			return &external{api: c.Client, clusterID: c.ClusterID, tags: c.Tags, kube: env.Kube, record: env.Record, now: time.Now}, nil
+			return &external{api: c.Client, clusterID: c.ClusterID, tags: c.Tags, kube: env.Kube, record: env.Record, clock: time.Now}, nil
 		},
 		Poll: func(mg resource.Managed, interval time.Duration) time.Duration { return poll(mg, interval, time.Now()) },
 		// A deleted connection Secret must be written again immediately.
@@ -45,7 +45,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.AuthKey] {
 
 // poll returns when an AuthKey is observed again: when its key must be replaced, if that is before
 // the next poll.
-func poll(mg resource.Managed, interval time.Duration, now time.Time) time.Duration {
+func poll(mg resource.Managed, interval time.Duration, at time.Time) time.Duration {
 	k, ok := mg.(*v1alpha1.AuthKey)
 	if !ok {
 		return interval
@@ -58,7 +58,7 @@ func poll(mg resource.Managed, interval time.Duration, now time.Time) time.Durat
 	if o.Expires == nil || o.Used {
 		return interval
 	}
-	if due := o.Expires.Add(-rotateBefore(k)).Sub(now); due > 0 {
+	if due := o.Expires.Add(-rotateBefore(k)).Sub(at); due > 0 {
 		return min(interval, due+time.Second)
 	}
 	return min(interval, pollUnsettled)

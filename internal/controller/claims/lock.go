@@ -16,8 +16,8 @@ import (
 var scopeLocks = struct {
 	sync.Mutex
 
-	held map[string]chan struct{}
-}{held: map[string]chan struct{}{}}
+	locks map[string]chan struct{}
+}{locks: map[string]chan struct{}{}}
 
 // Lock excludes the claimants of this process that share a scope with c until unlock is called, so
 // that nothing changes between c's read and its write: Tailscale's API does not detect a write in
@@ -25,9 +25,9 @@ var scopeLocks = struct {
 func Lock(ctx context.Context, c Claimant) (unlock func(), err error) {
 	// All claimants lock in the same order, which prevents deadlocks.
 	scopes := slices.Compact(slices.Sorted(slices.Values(c.Scopes)))
-	var held []chan struct{}
+	var locks []chan struct{}
 	unlock = func() {
-		for _, l := range held {
+		for _, l := range locks {
 			<-l
 		}
 	}
@@ -35,7 +35,7 @@ func Lock(ctx context.Context, c Claimant) (unlock func(), err error) {
 		l := scopeLock(s)
 		select {
 		case l <- struct{}{}:
-			held = append(held, l)
+			locks = append(locks, l)
 		case <-ctx.Done():
 			unlock()
 			return nil, errors.Wrap(ctx.Err(), "cannot wait for other objects of the tailnet")
@@ -44,24 +44,24 @@ func Lock(ctx context.Context, c Claimant) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// Exclusively calls do while no other claimant of this process that shares a scope runs
+// Exclusively calls fn while no other claimant of this process that shares a scope runs
 // Exclusively.
-func Exclusively(ctx context.Context, c Claimant, do func() error) error {
+func Exclusively(ctx context.Context, c Claimant, fn func() error) error {
 	unlock, err := Lock(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return do()
+	return fn()
 }
 
 func scopeLock(scope string) chan struct{} {
 	scopeLocks.Lock()
 	defer scopeLocks.Unlock()
-	l, ok := scopeLocks.held[scope]
+	l, ok := scopeLocks.locks[scope]
 	if !ok {
 		l = make(chan struct{}, 1)
-		scopeLocks.held[scope] = l
+		scopeLocks.locks[scope] = l
 	}
 	return l
 }

@@ -24,14 +24,14 @@ func Siblings[T any](self Claimant, items []T, as func(*T) Claimant) iter.Seq2[*
 	}
 }
 
-// Tailnet returns the domain of the tailnet, or known if the API does not report it. The domain
+// Tailnet returns the domain of the tailnet, or fallback if the API does not report it. The domain
 // only helps to find objects that reach the same tailnet through another config, so a credential
 // that may not list devices works without it.
 func Tailnet(ctx context.Context, api interface {
 	Domain(ctx context.Context) (string, error)
-}, known string) string {
+}, fallback string) string {
 	if domain, err := api.Domain(ctx); err == nil && domain != "" {
 		return domain
 	}
-	return known
+	return fallback
 }

@@ -53,15 +53,15 @@ func (c *Connector) allowed(ctx context.Context, pc config, mg resource.ModernMa
 		return nil, err
 	}
 	var p permits.Permit
-	once := false
+	permitted := false
 	if xpmeta.WasDeleted(mg) {
-		if p, once, err = c.permits.Get(ctx, mg.GetUID(), pc.uid); err != nil {
+		if p, permitted, err = c.permits.Get(ctx, mg.GetUID(), pc.uid); err != nil {
 			return nil, errors.Wrap(err, "cannot read whether the resource was allowed")
 		}
-		once = once && (p.Claims == "" || covers(p.Claims, claims))
+		permitted = permitted && (p.Claims == "" || covers(p.Claims, claims))
 	}
 	grant, err := c.grant(ctx, pc, mg.GetNamespace())
-	if once {
+	if permitted {
 		return c.cleaning(pc, mg, grant, err), nil
 	}
 	if err != nil {
@@ -84,14 +84,14 @@ func notAllowed(pc config, namespace string) string {
 
 // refuse returns the error of a resource that is not allowed, and sets its condition. A resource
 // that is being deleted has nothing to clean up.
-func refuse(mg resource.ModernManaged, reason xpv2.ConditionReason, what, advice string) error {
+func refuse(mg resource.ModernManaged, reason xpv2.ConditionReason, message, advice string) error {
 	if xpmeta.WasDeleted(mg) {
-		return &NeverAllowedError{Message: what + " and never was by this object as it is"}
+		return &NeverAllowedError{Message: message + " and never was by this object as it is"}
 	}
 	if advice != "" {
-		what += "; " + advice
+		message += "; " + advice
 	}
-	return &CredentialsError{Reason: reason, Message: what}
+	return &CredentialsError{Reason: reason, Message: message}
 }
 
 // neverPermitted turns an error into a NeverAllowedError for a resource that is being deleted and
@@ -102,8 +102,8 @@ func (c *Connector) neverPermitted(ctx context.Context, pc config, mg resource.M
 	if !xpmeta.WasDeleted(mg) || !errors.As(err, &ce) {
 		return err
 	}
-	once, perr := c.permits.Has(ctx, mg.GetUID(), pc.uid)
-	if perr != nil || once {
+	permitted, perr := c.permits.Has(ctx, mg.GetUID(), pc.uid)
+	if perr != nil || permitted {
 		return errors.Join(err, perr)
 	}
 	return &NeverAllowedError{Message: ce.Message}
@@ -156,8 +156,8 @@ func (c *Connector) claims(mg resource.ModernManaged) (string, error) {
 
 // covers reports whether recorded claims have the spec and all facts of others.
 func covers(recorded, claims string) bool {
-	have, want := strings.Split(recorded, ","), strings.Split(claims, ",")
-	return have[0] == want[0] && !slices.ContainsFunc(want[1:], func(f string) bool { return !slices.Contains(have[1:], f) })
+	existing, want := strings.Split(recorded, ","), strings.Split(claims, ",")
+	return existing[0] == want[0] && !slices.ContainsFunc(want[1:], func(f string) bool { return !slices.Contains(existing[1:], f) })
 }
 
 // cleaning returns what a resource that is being deleted and was allowed may write: what the grant

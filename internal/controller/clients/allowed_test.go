@@ -62,13 +62,13 @@ func TestTailnetBesideCredentials(t *testing.T) {
 }
 
 // reviewer answers the provider's access reviews, and counts them.
-func reviewer(may bool, asked *int) interceptor.Funcs {
+func reviewer(may bool, reviews *int) interceptor.Funcs {
 	return interceptor.Funcs{Create: func(ctx context.Context, kube client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		r, ok := o.(*authorizationv1.SelfSubjectAccessReview)
 		if !ok {
 			return kube.Create(ctx, o, opts...)
 		}
-		*asked++
+		*reviews++
 		r.Status.Allowed = may
 		return nil
 	}}
@@ -100,8 +100,8 @@ func TestAllowedByLabels(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			asked := 0
-			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.namespace).WithInterceptorFuncs(reviewer(!tc.forbidden, &asked)).Build()
+			reviews := 0
+			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.namespace).WithInterceptorFuncs(reviewer(!tc.forbidden, &reviews)).Build()
 			record := permits.New(kube, "system")
 			if tc.permitted {
 				if err := record.Add(t.Context(), "d", permits.Permit{Kind: "Discovery", Namespace: "apps", Config: "home"}); err != nil {
@@ -114,8 +114,8 @@ func TestAllowedByLabels(t *testing.T) {
 			}}
 			mg := &v1alpha1.Discovery{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "d"}}
 			if tc.deleted {
-				now := metav1.Now()
-				mg.DeletionTimestamp = &now
+				at := metav1.Now()
+				mg.DeletionTimestamp = &at
 			}
 			for range 3 {
 				_, err := c.allowed(t.Context(), pc, mg)
@@ -128,8 +128,8 @@ func TestAllowedByLabels(t *testing.T) {
 				}
 			}
 			// One review for each verb: a positive answer is not requested again.
-			if !tc.forbidden && asked > 2 {
-				t.Errorf("\n%s\ngot %d access reviews", tc.reason, asked)
+			if !tc.forbidden && reviews > 2 {
+				t.Errorf("\n%s\ngot %d access reviews", tc.reason, reviews)
 			}
 		})
 	}
@@ -165,14 +165,14 @@ func TestGrants(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		grants []v1alpha1.NamespaceGrant
-		// before is the resource that was allowed before its deletion. Nil means that the resource
+		// previous is the resource that was allowed before its deletion. Nil means that the resource
 		// is not being deleted.
-		before resource.ModernManaged
-		mg     resource.ModernManaged
-		want   xpv2.ConditionReason
-		never  bool
-		err    string
-		guard  func(t *testing.T, g tailscale.Guard)
+		previous     resource.ModernManaged
+		mg           resource.ModernManaged
+		want         xpv2.ConditionReason
+		neverAllowed bool
+		err          string
+		guard        func(t *testing.T, g tailscale.Guard)
 	}{
 		"Whole":  {reason: "An entry without limits grants everything that the credential may do.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"apps"}}}, mg: vip("svc:any"), guard: all},
 		"Nobody": {reason: "A namespace without an entry may do nothing.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, mg: vip("svc:any"), want: meta.ReasonNamespaceNotAllowed, err: "may not be used"},
@@ -207,23 +207,23 @@ func TestGrants(t *testing.T) {
 		"Beyond":       {reason: "A service outside the grant is refused, and the error names the fields of the resource and of the grant.", grants: shop, mg: vip("svc:blog"), want: meta.ReasonNotGranted, err: "spec.forProvider.name: service \"svc:blog\" is more than"},
 		"Tag":          {reason: "Tags outside the grant are refused.", grants: shop, mg: machine("tag:admin"), want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].tags"},
 		"Withheld":     {reason: "Kinds outside the grant are refused.", grants: shop, mg: &v1alpha1.PolicyFragment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}, want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].kinds"},
-		"NeverDeleted": {reason: "A resource that was never allowed deletes nothing.", grants: shop, before: machine(), mg: vip("svc:blog"), never: true, err: "never was"},
-		"MovedDeleted": {reason: "A resource with another allowed spec deletes nothing.", grants: shop, before: vip("svc:shop-web"), mg: vip("svc:blog"), never: true, err: "never was"},
+		"NeverDeleted": {reason: "A resource that was never allowed deletes nothing.", grants: shop, previous: machine(), mg: vip("svc:blog"), neverAllowed: true, err: "never was"},
+		"MovedDeleted": {reason: "A resource with another allowed spec deletes nothing.", grants: shop, previous: vip("svc:shop-web"), mg: vip("svc:blog"), neverAllowed: true, err: "never was"},
 		"OtherKeyDeleted": {
 			reason: "An AuthKey that names another key revokes nothing.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}},
-			before: key("k1"), mg: key("victim"), never: true, err: "never was",
+			previous: key("k1"), mg: key("victim"), neverAllowed: true, err: "never was",
 		},
-		"WithinDeleted": {reason: "A resource within the grant cleans up.", grants: shop, before: vip("svc:shop-a"), mg: vip("svc:shop-b"), guard: func(t *testing.T, g tailscale.Guard) {
+		"WithinDeleted": {reason: "A resource within the grant cleans up.", grants: shop, previous: vip("svc:shop-a"), mg: vip("svc:shop-b"), guard: func(t *testing.T, g tailscale.Guard) {
 			t.Helper()
 			refuses(t, g, false, func() error { return g.Service("svc:shop-b") })
 			refuses(t, g, true, func() error { return g.Service("svc:blog") })
 		}},
-		"NarrowedDeleted": {reason: "A resource that an earlier grant allowed cleans up what it made.", grants: shop, before: vip("svc:blog"), mg: vip("svc:blog"), guard: func(t *testing.T, g tailscale.Guard) {
+		"NarrowedDeleted": {reason: "A resource that an earlier grant allowed cleans up what it made.", grants: shop, previous: vip("svc:blog"), mg: vip("svc:blog"), guard: func(t *testing.T, g tailscale.Guard) {
 			t.Helper()
 			refuses(t, g, false, func() error { return g.Service("svc:blog") })
 			refuses(t, g, true, func() error { return g.Service("svc:wiki") })
 		}},
-		"LostDeleted": {reason: "A resource without a grant cleans up what it made under an earlier grant.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, before: machine("tag:shop"), mg: machine("tag:shop"), guard: func(t *testing.T, g tailscale.Guard) {
+		"LostDeleted": {reason: "A resource without a grant cleans up what it made under an earlier grant.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, previous: machine("tag:shop"), mg: machine("tag:shop"), guard: func(t *testing.T, g tailscale.Guard) {
 			t.Helper()
 			refuses(t, g, false, func() error { return g.Device("n", []string{"tag:shop", "tag:k8s"}) })
 			refuses(t, g, true, func() error { return g.Device("n", []string{"tag:other"}) })
@@ -235,13 +235,13 @@ func TestGrants(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
 			c := NewConnector(kube, nil, permits.New(kube, "system"), nil)
 			pc := config{uid: "home", kind: v1alpha1.ClusterProviderConfigKind, name: "home", spec: v1alpha1.ProviderConfigSpec{Tags: []v1alpha1.Tag{"tag:k8s"}}}
-			if tc.before != nil {
+			if tc.previous != nil {
 				// With the config as it was before.
-				if _, err := c.allowed(t.Context(), pc, tc.before); err != nil {
+				if _, err := c.allowed(t.Context(), pc, tc.previous); err != nil {
 					t.Fatal(err)
 				}
-				now := metav1.Now()
-				tc.mg.SetDeletionTimestamp(&now)
+				at := metav1.Now()
+				tc.mg.SetDeletionTimestamp(&at)
 			}
 			pc.spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromGrants, Grants: tc.grants}
 			g, err := c.allowed(t.Context(), pc, tc.mg)
@@ -252,9 +252,9 @@ func TestGrants(t *testing.T) {
 			if errors.As(err, &ce); tc.want != "" && (ce == nil || ce.Reason != tc.want || !ce.shows(tc.mg)) {
 				t.Errorf("\n%s\nallowed(...): want reason %q in Ready, got %v", tc.reason, tc.want, err)
 			}
-			var never *NeverAllowedError
-			if errors.As(err, &never) != tc.never {
-				t.Errorf("\n%s\nallowed(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.never, err)
+			var neverAllowed *NeverAllowedError
+			if errors.As(err, &neverAllowed) != tc.neverAllowed {
+				t.Errorf("\n%s\nallowed(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.neverAllowed, err)
 			}
 			if tc.err == "" {
 				tc.guard(t, g)
@@ -267,21 +267,21 @@ func TestGrants(t *testing.T) {
 // wanted, when it was allowed.
 func TestFacts(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		before []string
-		facts  []string
-		never  bool
+		reason       string
+		previous     []string
+		facts        []string
+		neverAllowed bool
 	}{
-		"Same":   {reason: "A resource may clean up what it had.", before: []string{"nameservers 192.0.2.1", "searchPaths a.example.com"}, facts: []string{"searchPaths a.example.com", "nameservers 192.0.2.1"}},
-		"Fewer":  {reason: "It may have cleaned up a part of that already.", before: []string{"nameservers 192.0.2.1", "searchPaths a.example.com"}, facts: []string{"nameservers 192.0.2.1"}},
-		"None":   {reason: "It may have nothing left.", before: []string{"nameservers 192.0.2.1"}},
-		"Forged": {reason: "Something else in its annotations was written by a user.", before: []string{"nameservers 192.0.2.1"}, facts: []string{"nameservers 192.0.2.1", "nameservers 192.0.2.2"}, never: true},
-		"Never":  {reason: "A resource that had nothing has nothing to clean up.", facts: []string{"nameservers 192.0.2.2"}, never: true},
+		"Same":   {reason: "A resource may clean up what it had.", previous: []string{"nameservers 192.0.2.1", "searchPaths a.example.com"}, facts: []string{"searchPaths a.example.com", "nameservers 192.0.2.1"}},
+		"Fewer":  {reason: "It may have cleaned up a part of that already.", previous: []string{"nameservers 192.0.2.1", "searchPaths a.example.com"}, facts: []string{"nameservers 192.0.2.1"}},
+		"None":   {reason: "It may have nothing left.", previous: []string{"nameservers 192.0.2.1"}},
+		"Forged": {reason: "Something else in its annotations was written by a user.", previous: []string{"nameservers 192.0.2.1"}, facts: []string{"nameservers 192.0.2.1", "nameservers 192.0.2.2"}, neverAllowed: true},
+		"Never":  {reason: "A resource that had nothing has nothing to clean up.", facts: []string{"nameservers 192.0.2.2"}, neverAllowed: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
-			facts := tc.before
+			facts := tc.previous
 			c := NewConnector(kube, nil, permits.New(kube, "system"), nil).Recording(func(resource.ModernManaged) ([]string, error) { return facts, nil })
 			pc := config{uid: "home", kind: v1alpha1.ClusterProviderConfigKind, name: "home"}
 			mg := &v1alpha1.DNS{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}
@@ -289,25 +289,25 @@ func TestFacts(t *testing.T) {
 				t.Fatal(err)
 			}
 			pc.spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"other"}}
-			now := metav1.Now()
-			mg.DeletionTimestamp = &now
+			at := metav1.Now()
+			mg.DeletionTimestamp = &at
 			facts = tc.facts
 			_, err := c.allowed(t.Context(), pc, mg)
-			var never *NeverAllowedError
-			if errors.As(err, &never) != tc.never || err != nil && !tc.never {
-				t.Errorf("\n%s\nallowed(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.never, err)
+			var neverAllowed *NeverAllowedError
+			if errors.As(err, &neverAllowed) != tc.neverAllowed || err != nil && !tc.neverAllowed {
+				t.Errorf("\n%s\nallowed(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.neverAllowed, err)
 			}
 		})
 	}
 }
 
 // refuses checks whether a guard refuses a call.
-func refuses(t *testing.T, g tailscale.Guard, want bool, do func() error) {
+func refuses(t *testing.T, g tailscale.Guard, want bool, fn func() error) {
 	t.Helper()
 	if g == nil {
 		t.Fatal("want a guard")
 	}
-	if err := do(); (err != nil) != want {
+	if err := fn(); (err != nil) != want {
 		t.Errorf("want a refusal: %t, got %v", want, err)
 	}
 }

@@ -44,16 +44,16 @@ func objects(data map[string][]byte) []client.Object {
 }
 
 // restricted returns the objects with a first config that only namespace team may use.
-func restricted(in []client.Object) []client.Object {
-	if c, ok := in[0].(*v1alpha1.ClusterProviderConfig); ok {
+func restricted(objs []client.Object) []client.Object {
+	if c, ok := objs[0].(*v1alpha1.ClusterProviderConfig); ok {
 		c.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"team"}}
 	}
-	return in
+	return objs
 }
 
 // withCredentials returns the objects with other credentials in all configs.
-func withCredentials(in []client.Object, cr v1alpha1.Credentials) []client.Object {
-	for _, o := range in {
+func withCredentials(objs []client.Object, cr v1alpha1.Credentials) []client.Object {
+	for _, o := range objs {
 		switch c := o.(type) {
 		case *v1alpha1.ClusterProviderConfig:
 			c.Spec.Credentials = cr
@@ -61,7 +61,7 @@ func withCredentials(in []client.Object, cr v1alpha1.Credentials) []client.Objec
 			c.Spec.Credentials = cr
 		}
 	}
-	return in
+	return objs
 }
 
 func apiKeyRef(namespace, key string) v1alpha1.Credentials {
@@ -77,20 +77,20 @@ func workload(ref *v1alpha1.ServiceAccountReference) v1alpha1.Credentials {
 func TestConnect(t *testing.T) {
 	good := map[string][]byte{meta.SecretKeyClientID: []byte("id\n"), meta.SecretKeyClientSecret: []byte("hush")}
 	cases := map[string]struct {
-		reason    string
-		objects   []client.Object
-		namespace string
-		kind      string
-		name      string
-		deleted   bool
-		permit    types.UID
-		never     bool
-		clusterID string
-		err       string
-		auth      xpv2.ConditionReason
-		ready     xpv2.ConditionReason
-		protected bool
-		usages    int
+		reason       string
+		objects      []client.Object
+		namespace    string
+		kind         string
+		name         string
+		deleted      bool
+		permit       types.UID
+		neverAllowed bool
+		clusterID    string
+		err          string
+		auth         xpv2.ConditionReason
+		ready        xpv2.ConditionReason
+		protected    bool
+		usages       int
 	}{
 		"Cluster": {
 			reason: "A cluster config serves any namespace; its Secret is protected and its use recorded.", objects: objects(good),
@@ -136,12 +136,12 @@ func TestConnect(t *testing.T) {
 		"NeverAllowedDeleted": {
 			reason: "A resource that was never allowed has nothing to clean up, regardless of its status.", objects: restricted(objects(good)),
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true,
-			err: `ClusterProviderConfig "home" may not be used in namespace "apps" and never was`, never: true,
+			err: `ClusterProviderConfig "home" may not be used in namespace "apps" and never was`, neverAllowed: true,
 		},
 		"OtherConfigDeleted": {
 			reason: "Permission for one config is none for another.", objects: restricted(objects(good)),
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, permit: "uid",
-			err: "never was", never: true,
+			err: "never was", neverAllowed: true,
 		},
 		"NamespaceAllowedDeleted": {
 			reason: "A resource that is older than the record may clean up while its namespace is allowed.", objects: restricted(objects(good)),
@@ -192,8 +192,8 @@ func TestConnect(t *testing.T) {
 			mg.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
 			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: tc.kind, Name: tc.name})
 			if tc.deleted {
-				now := metav1.Now()
-				mg.DeletionTimestamp = &now
+				at := metav1.Now()
+				mg.DeletionTimestamp = &at
 			}
 			record := permits.New(kube, "system")
 			if tc.permit != "" {
@@ -203,9 +203,9 @@ func TestConnect(t *testing.T) {
 			}
 			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1000, Burst: 1000, Metrics: tailscale.NewMetrics(), Transport: tailnets{}}), record, tailscale.Hosts{"localhost:80"})
 			got, err := c.Connect(t.Context(), mg)
-			var never *NeverAllowedError
-			if errors.As(err, &never) != tc.never {
-				t.Errorf("\n%s\nConnect(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.never, err)
+			var neverAllowed *NeverAllowedError
+			if errors.As(err, &neverAllowed) != tc.neverAllowed {
+				t.Errorf("\n%s\nConnect(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.neverAllowed, err)
 			}
 			permitted, herr := record.Has(t.Context(), "m", types.UID(tc.clusterID))
 			if want := tc.clusterID != "" && (!tc.deleted || tc.permit != ""); herr != nil || permitted != want {
@@ -351,7 +351,7 @@ func TestHosts(t *testing.T) {
 		deleted      bool
 		permitted    bool
 		field        string
-		never        bool
+		neverAllowed bool
 	}{
 		"Tailscale":      {reason: "Tailscale's hosts are allowed.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://controlplane.tailscale.com"},
 		"NoControl":      {reason: "A config without a control server is allowed.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com"},
@@ -361,7 +361,7 @@ func TestHosts(t *testing.T) {
 		"Control":        {reason: "Other control servers are refused.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://evil.example.org", field: "spec.controlURL"},
 		"Port":           {reason: "Another port of an allowed host is refused.", kind: v1alpha1.ProviderConfigKind, api: "http://sim.example.com:9090", field: "spec.apiURL"},
 		"User":           {reason: "The text before an @ is not the host.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com@evil.org", field: "spec.apiURL"},
-		"Deleted":        {reason: "The deletion of a resource that was never allowed does not wait.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, never: true, field: "spec.apiURL"},
+		"Deleted":        {reason: "The deletion of a resource that was never allowed does not wait.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, neverAllowed: true, field: "spec.apiURL"},
 		"DeletedAllowed": {reason: "The deletion of a resource that was allowed waits until the resource can clean up.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, permitted: true, field: "spec.apiURL"},
 	}
 	for name, tc := range cases {
@@ -388,8 +388,8 @@ func TestHosts(t *testing.T) {
 			mg.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
 			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: tc.kind, Name: "home"})
 			if tc.deleted {
-				now := metav1.Now()
-				mg.DeletionTimestamp = &now
+				at := metav1.Now()
+				mg.DeletionTimestamp = &at
 			}
 			pool := tailscale.NewPool(tailscale.Options{Rate: 1000, Burst: 1000, Metrics: tailscale.NewMetrics(), Transport: tailnets{}})
 			_, err := NewConnector(kube, pool, record, hosts).Connect(t.Context(), mg)
@@ -402,11 +402,11 @@ func TestHosts(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.field) || !strings.Contains(err.Error(), "--allowed-hosts") {
 				t.Errorf("\n%s\nConnect(...): want an error that names %s and the flag, got %v", tc.reason, tc.field, err)
 			}
-			var never *NeverAllowedError
-			if errors.As(err, &never) != tc.never {
-				t.Errorf("\n%s\nConnect(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.never, err)
+			var neverAllowed *NeverAllowedError
+			if errors.As(err, &neverAllowed) != tc.neverAllowed {
+				t.Errorf("\n%s\nConnect(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.neverAllowed, err)
 			}
-			if c := mg.GetCondition(xpv2.TypeReady); !tc.never && c.Reason != meta.ReasonHostNotAllowed {
+			if c := mg.GetCondition(xpv2.TypeReady); !tc.neverAllowed && c.Reason != meta.ReasonHostNotAllowed {
 				t.Errorf("\n%s\nReady: want %s, got %v", tc.reason, meta.ReasonHostNotAllowed, c)
 			}
 		})

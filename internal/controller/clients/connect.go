@@ -59,15 +59,15 @@ func (m Memory) Recall(ctx context.Context) (string, error) {
 	if err != nil || !ok {
 		return "", errors.Wrap(err, "cannot read what the resource made")
 	}
-	return p.Made, nil
+	return p.Product, nil
 }
 
 // Remember saves a text without spaces, which stands for what the resource made.
-func (m Memory) Remember(ctx context.Context, made string) error {
+func (m Memory) Remember(ctx context.Context, product string) error {
 	if m.permits == nil {
 		return nil
 	}
-	return errors.Wrap(m.permits.Remember(ctx, m.uid, m.config, made), "cannot record what the resource made")
+	return errors.Wrap(m.permits.Remember(ctx, m.uid, m.config, product), "cannot record what the resource made")
 }
 
 // A Connector connects managed resources to their tailnet.

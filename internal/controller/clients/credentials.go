@@ -144,7 +144,7 @@ func Protect(ctx context.Context, kube client.Client, s *corev1.Secret) error {
 	if s.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	before := s.DeepCopy()
+	original := s.DeepCopy()
 	changed := controllerutil.AddFinalizer(s, Finalizer)
 	if s.GetLabels()[meta.LabelSecretType] != SecretTypeCredentials {
 		metav1.SetMetaDataLabel(&s.ObjectMeta, meta.LabelSecretType, SecretTypeCredentials)
@@ -154,18 +154,18 @@ func Protect(ctx context.Context, kube client.Client, s *corev1.Secret) error {
 		return nil
 	}
 	// Finalizers are a list: the patch must fail if another client changed it.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
 	return errors.Wrapf(kube.Patch(ctx, s, patch), "cannot protect Secret %s/%s", s.GetNamespace(), s.GetName())
 }
 
 // Release undoes Protect.
 func Release(ctx context.Context, kube client.Client, s *corev1.Secret) error {
-	before := s.DeepCopy()
+	original := s.DeepCopy()
 	if !controllerutil.RemoveFinalizer(s, Finalizer) {
 		return nil
 	}
 	delete(s.Labels, meta.LabelSecretType)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
 	err := kube.Patch(ctx, s, patch)
 	return errors.Wrapf(client.IgnoreNotFound(err), "cannot release Secret %s/%s", s.GetNamespace(), s.GetName())
 }

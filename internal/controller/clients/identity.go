@@ -36,10 +36,10 @@ func (c *Connector) identity(pc config) (tailscale.Config, error) {
 	if w.ExpirationSeconds != nil {
 		t.expiration = *w.ExpirationSeconds
 	}
-	who := "the provider's own service account"
+	account := "the provider's own service account"
 	if ref := w.ServiceAccountRef; ref != nil {
 		t.account = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-		who = "service account " + t.account.String()
+		account = "service account " + t.account.String()
 	}
 	// Otherwise, any user who may write a config could log in as the provider, or as any
 	// namespace's service account.
@@ -50,7 +50,7 @@ func (c *Connector) identity(pc config) (tailscale.Config, error) {
 		ClientID:     w.ClientID,
 		Identity:     t.get,
 		IdentityName: fmt.Sprintf("%s %s %d", t.account, t.audience, t.expiration),
-		Credential:   fmt.Sprintf("the federated identity %q of %s", w.ClientID, who),
+		Credential:   fmt.Sprintf("the federated identity %q of %s", w.ClientID, account),
 		Hint:         fmt.Sprintf("check that its issuer is this cluster's, its subject %s and its audience %s", subject(t.account), w.Audience),
 	}, nil
 }

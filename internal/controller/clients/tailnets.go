@@ -106,12 +106,12 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 			return nil
 		}
 		if !recorded.Known() {
-			known, err := cl.Identity(ctx)
+			identity, err := cl.Identity(ctx)
 			if leadsNowhere(err) {
 				return nil
 			}
 			// Without an answer, the credential identifies the tailnet, and a later call completes the record.
-			client = known
+			client = identity
 		}
 		return c.record(ctx, mg, merged(recorded, client))
 	}
@@ -198,19 +198,19 @@ func (c *Connector) refuseTailnet(pc config, mg resource.ModernManaged, v verdic
 	if len(client.Names()) == 0 {
 		return errors.New("the credential of the provider config has no name")
 	}
-	name, after, before := tailscale.OneLine(client.Names()[0]), tailscale.OneLine(nameIn(client)), tailscale.OneLine(nameIn(recorded))
+	name, current, previous := tailscale.OneLine(client.Names()[0]), tailscale.OneLine(nameIn(client)), tailscale.OneLine(nameIn(recorded))
 	e := &CredentialsError{
 		Reason: meta.ReasonTailnetChanged,
 		Message: fmt.Sprintf("%s %q now leads to the tailnet %s, and the object is managed in the tailnet %s, where it stays unchanged; change the config back. "+
 			"Or annotate the object, or the config for all of its objects, with %s=%s to leave what the object made in %s and begin again in %s, or with %s=%s if the tailnet was only renamed",
-			pc.kind, pc.name, after, before, meta.AnnotationMoveToTailnet, name, before, after, meta.AnnotationSameTailnet, name),
+			pc.kind, pc.name, current, previous, meta.AnnotationMoveToTailnet, name, previous, current, meta.AnnotationSameTailnet, name),
 	}
 	if v == tailnetUnknown {
 		e = &CredentialsError{
 			Reason: meta.ReasonTailnetUnknown,
 			Message: fmt.Sprintf("The credential of %s %q changed, and nothing shows whether %s leads to the tailnet %s, where the object is managed: one of them had no devices, or may not read them (scope devices:core:read). "+
 				"Annotate the object, or the config for all of its objects, with %s=%s if it does. If not, change the config back, or annotate with %s=%s to leave what the object made there and begin again",
-				pc.kind, pc.name, name, before, meta.AnnotationSameTailnet, name, meta.AnnotationMoveToTailnet, name),
+				pc.kind, pc.name, name, previous, meta.AnnotationSameTailnet, name, meta.AnnotationMoveToTailnet, name),
 		}
 	}
 	if mg.GetCondition(xpv2.TypeReady).Reason != e.Reason {

@@ -108,64 +108,64 @@ func TestTailnetOfResource(t *testing.T) {
 		b = "b.ts.net"
 	)
 	cases := map[string]struct {
-		reason        string
-		before, after tailnet
-		same          bool // The credential stays.
-		annotations   map[string]string
-		config        map[string]string
-		joined        string
-		deleted       bool
-		want          want
+		reason            string
+		previous, current tailnet
+		same              bool // The credential stays.
+		annotations       map[string]string
+		config            map[string]string
+		joined            string
+		deleted           bool
+		want              want
 	}{
-		"SameDomain":   {reason: "A new credential of the same tailnet takes over.", before: tailnet{domain: a}, after: tailnet{domain: a}, want: want{recorded: a}},
-		"SameID":       {reason: "A tailnet that was renamed has the same ID.", before: tailnet{id: "T1", domain: a}, after: tailnet{id: "T1", domain: b}, want: want{recorded: "T1"}},
-		"Renamed":      {reason: "A credential leads to one tailnet, whatever its name.", before: tailnet{domain: a}, after: tailnet{domain: b}, same: true, want: want{recorded: a}},
-		"IDLater":      {reason: "The ID is recorded once the credential may read it.", after: tailnet{id: "T1", domain: a}, same: true, want: want{recorded: "T1"}},
-		"DevicesGone":  {reason: "The same credential leads to the same tailnet, with or without devices.", before: tailnet{domain: a}, same: true, want: want{recorded: a}},
-		"APIAway":      {reason: "The same credential works while the identity cannot be read.", before: tailnet{devices: 503}, after: tailnet{devices: 503}, same: true, want: want{recorded: "before"}},
-		"FirstDevice":  {reason: "The record is completed under the same credential.", after: tailnet{domain: a}, same: true, want: want{recorded: a}},
-		"Corrected":    {reason: "A credential that the API refuses leads to no tailnet, and another one replaces it.", before: tailnet{devices: 401}, after: tailnet{}, want: want{recorded: "after"}},
-		"Expired":      {reason: "The record stays while the API refuses the credential.", after: tailnet{devices: 401}, same: true, want: want{recorded: "before"}},
-		"OtherDomain":  {reason: "Another tailnet is refused.", before: tailnet{domain: a}, after: tailnet{domain: b}, want: want{reason: meta.ReasonTailnetChanged, advice: []string{a, b, meta.AnnotationMoveToTailnet + "=" + b}, events: []string{"TailnetChanged"}, recorded: a}},
-		"OtherID":      {reason: "Another ID is another tailnet.", before: tailnet{id: "T1", domain: a}, after: tailnet{id: "T2", domain: a}, want: want{reason: meta.ReasonTailnetChanged, advice: []string{"T1", meta.AnnotationMoveToTailnet + "=T2"}, events: []string{"TailnetChanged"}, recorded: "T1"}},
-		"OtherDeleted": {reason: "A deletion waits.", before: tailnet{domain: a}, after: tailnet{domain: b}, deleted: true, want: want{reason: meta.ReasonTailnetChanged, events: []string{"TailnetChanged"}, recorded: a}},
-		"NoDevices":    {reason: "A tailnet without devices may be another one.", before: tailnet{domain: a}, want: want{reason: meta.ReasonTailnetUnknown, advice: []string{a, meta.AnnotationSameTailnet + "=after", meta.AnnotationMoveToTailnet + "=after"}, events: []string{"TailnetUnknown"}, recorded: a}},
-		"HadNone":      {reason: "So may one of which nothing is recorded.", after: tailnet{domain: b}, want: want{reason: meta.ReasonTailnetUnknown, advice: []string{"of the credential before", meta.AnnotationSameTailnet + "=" + b}, events: []string{"TailnetUnknown"}, recorded: "before"}},
-		"MayNotRead":   {reason: "So may one whose devices the credential may not read.", before: tailnet{domain: a}, after: tailnet{devices: 403}, want: want{reason: meta.ReasonTailnetUnknown, advice: []string{"devices:core:read"}, events: []string{"TailnetUnknown"}, recorded: a}},
-		"CannotRead":   {reason: "A failure says nothing, and ends.", before: tailnet{domain: a}, after: tailnet{devices: 401}, want: want{err: "cannot learn to which tailnet", recorded: a}},
+		"SameDomain":   {reason: "A new credential of the same tailnet takes over.", previous: tailnet{domain: a}, current: tailnet{domain: a}, want: want{recorded: a}},
+		"SameID":       {reason: "A tailnet that was renamed has the same ID.", previous: tailnet{id: "T1", domain: a}, current: tailnet{id: "T1", domain: b}, want: want{recorded: "T1"}},
+		"Renamed":      {reason: "A credential leads to one tailnet, whatever its name.", previous: tailnet{domain: a}, current: tailnet{domain: b}, same: true, want: want{recorded: a}},
+		"IDLater":      {reason: "The ID is recorded once the credential may read it.", current: tailnet{id: "T1", domain: a}, same: true, want: want{recorded: "T1"}},
+		"DevicesGone":  {reason: "The same credential leads to the same tailnet, with or without devices.", previous: tailnet{domain: a}, same: true, want: want{recorded: a}},
+		"APIAway":      {reason: "The same credential works while the identity cannot be read.", previous: tailnet{devices: 503}, current: tailnet{devices: 503}, same: true, want: want{recorded: "before"}},
+		"FirstDevice":  {reason: "The record is completed under the same credential.", current: tailnet{domain: a}, same: true, want: want{recorded: a}},
+		"Corrected":    {reason: "A credential that the API refuses leads to no tailnet, and another one replaces it.", previous: tailnet{devices: 401}, current: tailnet{}, want: want{recorded: "after"}},
+		"Expired":      {reason: "The record stays while the API refuses the credential.", current: tailnet{devices: 401}, same: true, want: want{recorded: "before"}},
+		"OtherDomain":  {reason: "Another tailnet is refused.", previous: tailnet{domain: a}, current: tailnet{domain: b}, want: want{reason: meta.ReasonTailnetChanged, advice: []string{a, b, meta.AnnotationMoveToTailnet + "=" + b}, events: []string{"TailnetChanged"}, recorded: a}},
+		"OtherID":      {reason: "Another ID is another tailnet.", previous: tailnet{id: "T1", domain: a}, current: tailnet{id: "T2", domain: a}, want: want{reason: meta.ReasonTailnetChanged, advice: []string{"T1", meta.AnnotationMoveToTailnet + "=T2"}, events: []string{"TailnetChanged"}, recorded: "T1"}},
+		"OtherDeleted": {reason: "A deletion waits.", previous: tailnet{domain: a}, current: tailnet{domain: b}, deleted: true, want: want{reason: meta.ReasonTailnetChanged, events: []string{"TailnetChanged"}, recorded: a}},
+		"NoDevices":    {reason: "A tailnet without devices may be another one.", previous: tailnet{domain: a}, want: want{reason: meta.ReasonTailnetUnknown, advice: []string{a, meta.AnnotationSameTailnet + "=after", meta.AnnotationMoveToTailnet + "=after"}, events: []string{"TailnetUnknown"}, recorded: a}},
+		"HadNone":      {reason: "So may one of which nothing is recorded.", current: tailnet{domain: b}, want: want{reason: meta.ReasonTailnetUnknown, advice: []string{"of the credential before", meta.AnnotationSameTailnet + "=" + b}, events: []string{"TailnetUnknown"}, recorded: "before"}},
+		"MayNotRead":   {reason: "So may one whose devices the credential may not read.", previous: tailnet{domain: a}, current: tailnet{devices: 403}, want: want{reason: meta.ReasonTailnetUnknown, advice: []string{"devices:core:read"}, events: []string{"TailnetUnknown"}, recorded: a}},
+		"CannotRead":   {reason: "A failure says nothing, and ends.", previous: tailnet{domain: a}, current: tailnet{devices: 401}, want: want{err: "cannot learn to which tailnet", recorded: a}},
 		"Moved": {
-			reason: "A user moves the object.", before: tailnet{domain: a}, after: tailnet{domain: b}, annotations: map[string]string{meta.AnnotationMoveToTailnet: b},
+			reason: "A user moves the object.", previous: tailnet{domain: a}, current: tailnet{domain: b}, annotations: map[string]string{meta.AnnotationMoveToTailnet: b},
 			want: want{events: []string{"MovedToTailnet"}, recorded: b, forgotten: true},
 		},
 		"MovedDeleted": {
-			reason: "So that its deletion does not wait for a tailnet that is lost.", before: tailnet{domain: a}, after: tailnet{domain: b}, deleted: true, annotations: map[string]string{meta.AnnotationMoveToTailnet: b},
+			reason: "So that its deletion does not wait for a tailnet that is lost.", previous: tailnet{domain: a}, current: tailnet{domain: b}, deleted: true, annotations: map[string]string{meta.AnnotationMoveToTailnet: b},
 			want: want{events: []string{"MovedToTailnet"}, recorded: b, forgotten: true},
 		},
 		"MovedUnknown": {
-			reason: "Also to a tailnet that only its credential names.", before: tailnet{domain: a}, annotations: map[string]string{meta.AnnotationMoveToTailnet: "after"},
+			reason: "Also to a tailnet that only its credential names.", previous: tailnet{domain: a}, annotations: map[string]string{meta.AnnotationMoveToTailnet: "after"},
 			want: want{events: []string{"MovedToTailnet"}, recorded: "after", forgotten: true},
 		},
 		"Same": {
-			reason: "A user says that it is the same tailnet: the records of the object stay.", before: tailnet{domain: a}, annotations: map[string]string{meta.AnnotationSameTailnet: "after"},
+			reason: "A user says that it is the same tailnet: the records of the object stay.", previous: tailnet{domain: a}, annotations: map[string]string{meta.AnnotationSameTailnet: "after"},
 			want: want{events: []string{"ConfirmedTailnet"}, recorded: "after"},
 		},
 		"SameByConfig": {
-			reason: "An annotation of the config is for all of its objects.", before: tailnet{domain: a}, config: map[string]string{meta.AnnotationSameTailnet: "after"},
+			reason: "An annotation of the config is for all of its objects.", previous: tailnet{domain: a}, config: map[string]string{meta.AnnotationSameTailnet: "after"},
 			want: want{events: []string{"ConfirmedTailnet"}, recorded: "after"},
 		},
 		"MovedElsewhere": {
-			reason: "An annotation permits the change that it names, and no other.", before: tailnet{domain: a}, after: tailnet{domain: b}, annotations: map[string]string{meta.AnnotationMoveToTailnet: "c.ts.net"},
+			reason: "An annotation permits the change that it names, and no other.", previous: tailnet{domain: a}, current: tailnet{domain: b}, annotations: map[string]string{meta.AnnotationMoveToTailnet: "c.ts.net"},
 			want: want{reason: meta.ReasonTailnetChanged, events: []string{"TailnetChanged"}, recorded: a},
 		},
-		"Joined":        {reason: "An object of an earlier version shows its tailnet.", joined: a, after: tailnet{domain: a}, want: want{recorded: a}},
-		"JoinedOther":   {reason: "It waits in another one.", joined: a, after: tailnet{domain: b}, want: want{reason: meta.ReasonTailnetChanged, events: []string{"TailnetChanged"}}},
+		"Joined":        {reason: "An object of an earlier version shows its tailnet.", joined: a, current: tailnet{domain: a}, want: want{recorded: a}},
+		"JoinedOther":   {reason: "It waits in another one.", joined: a, current: tailnet{domain: b}, want: want{reason: meta.ReasonTailnetChanged, events: []string{"TailnetChanged"}}},
 		"JoinedDeleted": {reason: "The record of a deleted device goes before the object does; the tailnet may have no other device.", joined: a, deleted: true},
 		"JoinedUnknown": {reason: "Also in one without devices.", joined: a, want: want{reason: meta.ReasonTailnetUnknown, events: []string{"TailnetUnknown"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects(secretOf("before"))...).Build()
-			api := tailnets{"before": tc.before, "after": tc.after}
+			api := tailnets{"before": tc.previous, "after": tc.current}
 			pool := func() *tailscale.Pool {
 				return tailscale.NewPool(tailscale.Options{Rate: 1000, Burst: 1000, Metrics: tailscale.NewMetrics(), Transport: api})
 			}
@@ -184,7 +184,7 @@ func TestTailnetOfResource(t *testing.T) {
 			}
 			swap(t, kube, tc.same, tc.config)
 			if tc.same {
-				api["before"] = tc.after
+				api["before"] = tc.current
 			}
 			// The provider starts again, so that nothing is in a cache.
 			connector.pool = pool()

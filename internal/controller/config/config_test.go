@@ -236,20 +236,20 @@ func TestCount(t *testing.T) {
 }
 
 func TestUsersChanged(t *testing.T) {
-	before := user(&v1alpha1.Machine{}, "a")
-	changed := before.DeepCopy()
+	old := user(&v1alpha1.Machine{}, "a")
+	changed := old.DeepCopy()
 	changed.SetGeneration(2)
 	cases := map[string]struct {
-		reason string
-		after  client.Object
-		want   bool
+		reason  string
+		updated client.Object
+		want    bool
 	}{
-		"Spec":   {reason: "A user with another spec is the user of the same config.", after: changed},
-		"Config": {reason: "A user that refers to another config concerns both.", after: user(&v1alpha1.Machine{}, "b"), want: true},
+		"Spec":   {reason: "A user with another spec is the user of the same config.", updated: changed},
+		"Config": {reason: "A user that refers to another config concerns both.", updated: user(&v1alpha1.Machine{}, "b"), want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := usersChanged().Update(ctrlevent.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+			if got := usersChanged().Update(ctrlevent.UpdateEvent{ObjectOld: old, ObjectNew: tc.updated}); got != tc.want {
 				t.Errorf("\n%s\nUpdate(...): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})

@@ -163,16 +163,16 @@ func (r *protectionReconciler) packages(ctx context.Context) ([]protected, error
 }
 
 // owners adds the packages of a kind that own a definition to a list without duplicates.
-func owners(to []protected, definition metav1.Object, kind string) []protected {
+func owners(packages []protected, definition metav1.Object, kind string) []protected {
 	for _, o := range definition.GetOwnerReferences() {
 		p := protected{apiVersion: o.APIVersion, kind: o.Kind, name: o.Name}
 		gv, err := schema.ParseGroupVersion(o.APIVersion)
-		if err != nil || gv.Group != packageGroup || o.Kind != kind || slices.Contains(to, p) {
+		if err != nil || gv.Group != packageGroup || o.Kind != kind || slices.Contains(packages, p) {
 			continue
 		}
-		to = append(to, p)
+		packages = append(packages, p)
 	}
-	return to
+	return packages
 }
 
 // protect applies one usage for each object, and deletes all others of this controller.

@@ -85,18 +85,18 @@ func usagesOf(t *testing.T, kube client.Reader) map[string]string {
 			t.Fatalf("cannot list %ss: %v", gvk.Kind, err)
 		}
 		for _, u := range l.Items {
-			of := map[string]string{}
+			target := map[string]string{}
 			for _, f := range [][]string{{"apiVersion"}, {"kind"}, {"resourceRef", "name"}} {
 				v, found, err := unstructured.NestedString(u.Object, append([]string{"spec", "of"}, f...)...)
 				if err != nil || !found {
 					t.Fatalf("%s %s has no %v: %v", gvk.Kind, u.GetName(), f, err)
 				}
-				of[f[len(f)-1]] = v
+				target[f[len(f)-1]] = v
 			}
 			if reason, _, err := unstructured.NestedString(u.Object, "spec", "reason"); err != nil || reason != protectionReason {
 				t.Errorf("%s %s has the reason %q, %v", gvk.Kind, u.GetName(), reason, err)
 			}
-			out[gvk.Kind+" "+client.ObjectKeyFromObject(&u).String()] = of["apiVersion"] + " " + of["kind"] + " " + of["name"]
+			out[gvk.Kind+" "+client.ObjectKeyFromObject(&u).String()] = target["apiVersion"] + " " + target["kind"] + " " + target["name"]
 		}
 	}
 	return out
@@ -205,11 +205,11 @@ func TestProtectionFails(t *testing.T) {
 // TestExistenceChanged counts the events that trigger a reconcile.
 func TestExistenceChanged(t *testing.T) {
 	p := existenceChanged()
-	before, after := clusterConfig("a"), clusterConfig("a")
-	before.ResourceVersion, after.ResourceVersion = "1", "2"
+	old, updated := clusterConfig("a"), clusterConfig("a")
+	old.ResourceVersion, updated.ResourceVersion = "1", "2"
 	got := []bool{
-		p.Create(event.CreateEvent{Object: after}), p.Delete(event.DeleteEvent{Object: after}),
-		p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}), p.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}),
+		p.Create(event.CreateEvent{Object: updated}), p.Delete(event.DeleteEvent{Object: updated}),
+		p.Update(event.UpdateEvent{ObjectOld: old, ObjectNew: updated}), p.Update(event.UpdateEvent{ObjectOld: updated, ObjectNew: updated}),
 	}
 	if diff := cmp.Diff([]bool{true, true, false, true}, got); diff != "" {
 		t.Errorf("create, delete, change, resync: -want, +got:\n%s", diff)

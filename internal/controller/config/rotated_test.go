@@ -61,7 +61,7 @@ func TestRotated(t *testing.T) {
 			if err := kube.Get(t.Context(), key, got); err != nil {
 				t.Fatal(err)
 			}
-			if has := controllerutil.ContainsFinalizer(got, clients.Finalizer); has != tc.protected || (got.Labels[meta.LabelSecretType] != "") != tc.protected || got.Labels["mine"] != "true" {
+			if ok := controllerutil.ContainsFinalizer(got, clients.Finalizer); ok != tc.protected || (got.Labels[meta.LabelSecretType] != "") != tc.protected || got.Labels["mine"] != "true" {
 				t.Errorf("\n%s\nfinalizers %v, labels %v", tc.reason, got.Finalizers, got.Labels)
 			}
 		})
@@ -74,14 +74,14 @@ func TestRotated(t *testing.T) {
 func TestSecretsBefore(t *testing.T) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
-	before, after := clusterConfig("a"), with(clusterConfig("a"), workload())
+	old, updated := clusterConfig("a"), with(clusterConfig("a"), workload())
 	h := secretsBefore()
-	h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: before}, q)
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: old, ObjectNew: old}, q)
 	if q.Len() != 0 {
 		t.Errorf("want nothing for a config whose spec is as it was, got %d", q.Len())
 	}
-	after.Generation = 2
-	h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+	updated.Generation = 2
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: old, ObjectNew: updated}, q)
 	if got, _ := q.Get(); got.Name != "oauth" || got.Namespace != "team" {
 		t.Errorf("want the Secret from before, got %v", got)
 	}

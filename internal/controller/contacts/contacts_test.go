@@ -86,7 +86,7 @@ func unmade(mg *v1alpha1.Contacts) {
 }
 
 func TestReconcile(t *testing.T) {
-	const old, now = "old@example.com", "new@example.com"
+	const old, updated = "old@example.com", "new@example.com"
 	start := tailscale.Contacts{Account: tailscale.Contact{Email: old}, Support: tailscale.Contact{Email: old}, Security: tailscale.Contact{Email: old}}
 	fine := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
 	cases := map[string]struct {
@@ -103,13 +103,13 @@ func TestReconcile(t *testing.T) {
 	}{
 		"Different": {
 			reason: "A contact that differs is changed, and must be verified.",
-			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(now)),
+			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(updated)),
 			want: managed.ExternalObservation{ResourceExists: true}, writes: []string{support},
 			ready: xpv2.ReasonAvailable, message: "Somebody must follow the link in the email that Tailscale sent to the address of: support",
 		},
 		"First": {
 			reason: "A new object is created, so that an object without the Update policy is written once.",
-			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(now), unmade),
+			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(updated), unmade),
 			writes: []string{support}, ready: "",
 		},
 		"Same": {
@@ -119,25 +119,25 @@ func TestReconcile(t *testing.T) {
 		},
 		"ObserveOnly": {
 			reason: "An object that may only observe changes nothing.",
-			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(now), observeOnly),
+			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(updated), observeOnly),
 			want: fine, ready: xpv2.ReasonAvailable,
 		},
 		"OlderHasIt": {
 			reason: "A contact of an older object is not changed; the others are.",
-			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(now), wantsSecurity(now)),
+			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(updated), wantsSecurity(updated)),
 			others: []*v1alpha1.Contacts{object("old", time.Hour, wantsSupport(old))},
 			want:   managed.ExternalObservation{ResourceExists: true}, writes: []string{security}, blocked: true,
 			ready: meta.ReasonConflict, message: "Managed already: support by Contacts default/old; remove it from one of the objects",
 		},
 		"OlderObserves": {
 			reason: "An older object that only observes has no contacts.",
-			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(now)),
+			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(updated)),
 			others: []*v1alpha1.Contacts{object("old", time.Hour, wantsSupport(old), observeOnly)},
 			want:   managed.ExternalObservation{ResourceExists: true}, writes: []string{support}, ready: xpv2.ReasonAvailable,
 			message: "Somebody must follow the link in the email that Tailscale sent to the address of: support",
 		},
-		"ErrGet":   {reason: "An error of the API is returned.", api: fakeAPI{err: errBoom}, mg: object("a", 0, wantsSupport(now)), err: errBoom},
-		"ErrWrite": {reason: "An error of a write is returned.", api: fakeAPI{all: start, write: errBoom}, mg: object("a", 0, wantsSupport(now)), want: managed.ExternalObservation{ResourceExists: true}, err: errBoom},
+		"ErrGet":   {reason: "An error of the API is returned.", api: fakeAPI{err: errBoom}, mg: object("a", 0, wantsSupport(updated)), err: errBoom},
+		"ErrWrite": {reason: "An error of a write is returned.", api: fakeAPI{all: start, write: errBoom}, mg: object("a", 0, wantsSupport(updated)), want: managed.ExternalObservation{ResourceExists: true}, err: errBoom},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -57,28 +57,28 @@ func newAttributes() *attributes {
 }
 
 // due reports whether to read a device's attributes again although they match the spec.
-func (a *attributes) due(nodeID string, now time.Time) bool {
+func (a *attributes) due(nodeID string, instant time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return now.Sub(a.read[nodeID]) > attributesMaxAge && a.limiter.AllowN(now, 1)
+	return instant.Sub(a.read[nodeID]) > attributesMaxAge && a.limiter.AllowN(instant, 1)
 }
 
-func (a *attributes) setRead(nodeID string, now time.Time) {
+func (a *attributes) setRead(nodeID string, instant time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// Drop old entries, which may be those of deleted devices.
 	for id, at := range a.read {
-		if now.Sub(at) > 24*time.Hour {
+		if instant.Sub(at) > 24*time.Hour {
 			delete(a.read, id)
 		}
 	}
-	a.read[nodeID] = now
+	a.read[nodeID] = instant
 }
 
 // observeAttributes reads the attributes that an object manages, or managed until now, if they
 // differ from the spec or are due.
 func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) error {
-	want, have := byKey(mg.Spec.ForProvider.PostureAttributes), byKey(mg.Status.AtProvider.PostureAttributes)
+	want, observed := byKey(mg.Spec.ForProvider.PostureAttributes), byKey(mg.Status.AtProvider.PostureAttributes)
 	ours := union(want, recorded(mg, annotationAttributes))
 	if len(ours) == 0 {
 		mg.Status.AtProvider.PostureAttributes = nil
@@ -86,15 +86,15 @@ func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) e
 	}
 	id := mg.Status.AtProvider.NodeID
 	// Attributes that the object may not change are not read more often either.
-	asWanted := equality.Semantic.DeepEqual(want, have) && len(ours) == len(want)
-	if (asWanted || !updates(mg)) && !e.attributes.due(id, e.now()) {
+	asWanted := equality.Semantic.DeepEqual(want, observed) && len(ours) == len(want)
+	if (asWanted || !updates(mg)) && !e.attributes.due(id, e.clock()) {
 		return nil
 	}
 	all, err := e.api.DeviceAttributes(ctx, id)
 	if err != nil {
 		return errors.Wrap(err, "cannot get posture attributes of the device")
 	}
-	e.attributes.setRead(id, e.now())
+	e.attributes.setRead(id, e.clock())
 	var out []v1alpha1.PostureAttribute
 	for _, k := range ours {
 		if v, ok := decode(k, all[k]); ok {
@@ -109,30 +109,30 @@ func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) e
 // has them. It also records the keys that the object owns from then on, including those that it is
 // about to set.
 func (e *external) attributeChanges(mg *v1alpha1.Device) []change {
-	want, have := byKey(mg.Spec.ForProvider.PostureAttributes), byKey(mg.Status.AtProvider.PostureAttributes)
+	want, observed := byKey(mg.Spec.ForProvider.PostureAttributes), byKey(mg.Status.AtProvider.PostureAttributes)
 	id := mg.Status.AtProvider.NodeID
 	var out []change
 	e.own = nil
 	for _, k := range union(want, recorded(mg, annotationAttributes)) {
 		w, wanted := want[k]
-		h, there := have[k]
-		if wanted || there {
+		h, exists := observed[k]
+		if wanted || exists {
 			e.own = append(e.own, k)
 		}
 		switch {
-		case !wanted && !there:
+		case !wanted && !exists:
 		case !wanted:
-			out = append(out, change{what: k, do: func(ctx context.Context) error { return e.api.DeleteDeviceAttribute(ctx, id, k) }})
-		case !there || !equality.Semantic.DeepEqual(w, h):
-			out = append(out, change{what: k, do: func(ctx context.Context) error { return e.api.SetDeviceAttribute(ctx, id, k, value(w)) }})
+			out = append(out, change{part: k, apply: func(ctx context.Context) error { return e.api.DeleteDeviceAttribute(ctx, id, k) }})
+		case !exists || !equality.Semantic.DeepEqual(w, h):
+			out = append(out, change{part: k, apply: func(ctx context.Context) error { return e.api.SetDeviceAttribute(ctx, id, k, value(w)) }})
 		}
 	}
 	return out
 }
 
-func byKey(in []v1alpha1.PostureAttribute) map[string]v1alpha1.PostureAttribute {
-	out := make(map[string]v1alpha1.PostureAttribute, len(in))
-	for _, a := range in {
+func byKey(attrs []v1alpha1.PostureAttribute) map[string]v1alpha1.PostureAttribute {
+	out := make(map[string]v1alpha1.PostureAttribute, len(attrs))
+	for _, a := range attrs {
 		out[a.Key] = a
 	}
 	return out

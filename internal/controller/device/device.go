@@ -54,7 +54,7 @@ type external struct {
 	api        api
 	kube       client.Client
 	attributes *attributes
-	now        func() time.Time
+	clock      func() time.Time
 
 	changes []change // The changes that Observe found for Update.
 	own     []string // Keys of the attributes that the object owns from then on.
@@ -64,8 +64,8 @@ type external struct {
 
 // A change updates one part of a device.
 type change struct {
-	what string
-	do   func(ctx context.Context) error
+	part  string
+	apply func(ctx context.Context) error
 }
 
 // nodeID returns the node ID of the object's device, or "".
@@ -101,7 +101,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Device) (managed.Ex
 	}
 	d := all[i]
 	report(mg, d)
-	mg.SetConditions(ready(d, e.now()))
+	mg.SetConditions(ready(d, e.clock()))
 	if observesOnly(mg) {
 		return rest, e.observeAttributes(ctx, mg)
 	}
@@ -117,12 +117,12 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Device) (managed.Ex
 		return managed.ExternalObservation{}, err
 	}
 	e.changes = append(e.diff(mg, d), e.attributeChanges(mg)...)
-	var what []string
+	var parts []string
 	for _, c := range e.changes {
-		what = append(what, c.what)
+		parts = append(parts, c.part)
 	}
 	upToDate := len(e.changes) == 0 && slices.Equal(e.own, recorded(mg, annotationAttributes)) && slices.Equal(e.ownRoutes, recorded(mg, annotationRoutes))
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate, Diff: strings.Join(what, ", ")}, nil
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate, Diff: strings.Join(parts, ", ")}, nil
 }
 
 // diff returns the changes of a device to match the fields that are set.
@@ -130,18 +130,18 @@ func (e *external) diff(mg *v1alpha1.Device, d tailscale.Device) []change {
 	p, id := mg.Spec.ForProvider, d.NodeID
 	var out []change
 	if p.Authorized != nil && *p.Authorized != d.Authorized {
-		out = append(out, change{what: "authorized", do: func(ctx context.Context) error { return e.api.SetDeviceAuthorized(ctx, id, *p.Authorized) }})
+		out = append(out, change{part: "authorized", apply: func(ctx context.Context) error { return e.api.SetDeviceAuthorized(ctx, id, *p.Authorized) }})
 	}
 	if tags := plain(p.Tags); len(tags) > 0 && !slices.Equal(tags, plain(d.Tags)) {
-		out = append(out, change{what: "tags", do: func(ctx context.Context) error { return e.api.SetDeviceTags(ctx, id, tags) }})
+		out = append(out, change{part: "tags", apply: func(ctx context.Context) error { return e.api.SetDeviceTags(ctx, id, tags) }})
 	}
 	if p.KeyExpiryDisabled != nil && *p.KeyExpiryDisabled != d.KeyExpiryDisabled {
-		out = append(out, change{what: "keyExpiryDisabled", do: func(ctx context.Context) error {
+		out = append(out, change{part: "keyExpiryDisabled", apply: func(ctx context.Context) error {
 			return e.api.SetDeviceKeyExpiryDisabled(ctx, id, *p.KeyExpiryDisabled)
 		}})
 	}
 	if label, _, _ := strings.Cut(d.Name, "."); p.Name != nil && *p.Name != label {
-		out = append(out, change{what: "name", do: func(ctx context.Context) error { return e.api.SetDeviceName(ctx, id, *p.Name) }})
+		out = append(out, change{part: "name", apply: func(ctx context.Context) error { return e.api.SetDeviceName(ctx, id, *p.Name) }})
 	}
 	return append(out, e.routeChanges(mg, d)...)
 }
@@ -161,7 +161,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Device) (managed.Ext
 	}
 	var errs []error
 	for _, c := range e.changes {
-		errs = append(errs, errors.Wrapf(c.do(ctx), "cannot set %s", c.what))
+		errs = append(errs, errors.Wrapf(c.apply(ctx), "cannot set %s", c.part))
 	}
 	return managed.ExternalUpdate{}, errors.Join(errs...)
 }
@@ -263,12 +263,12 @@ func report(mg *v1alpha1.Device, d tailscale.Device) {
 
 func seconds(t time.Time) *metav1.Time { return &metav1.Time{Time: t.UTC().Truncate(time.Second)} }
 
-func ready(d tailscale.Device, now time.Time) xpv2.Condition {
-	if !d.KeyExpiryDisabled && !d.Expires.IsZero() && d.Expires.Before(now) {
+func ready(d tailscale.Device, at time.Time) xpv2.Condition {
+	if !d.KeyExpiryDisabled && !d.Expires.IsZero() && d.Expires.Before(at) {
 		return xpv2.Unavailable().WithMessage("The device's node key has expired; log the device in again")
 	}
-	if why := tailscale.LockedOut(d); why != "" {
-		c := xpv2.Unavailable().WithMessage(why)
+	if message := tailscale.LockedOut(d); message != "" {
+		c := xpv2.Unavailable().WithMessage(message)
 		c.Reason = meta.ReasonTailnetLocked
 		return c
 	}
@@ -282,9 +282,9 @@ func conflict(older string) xpv2.Condition {
 }
 
 // plain returns a sorted copy without duplicates, nil if it is empty.
-func plain[S ~string](in []S) []string {
+func plain[S ~string](values []S) []string {
 	var out []string
-	for _, s := range in {
+	for _, s := range values {
 		out = append(out, string(s))
 	}
 	slices.Sort(out)

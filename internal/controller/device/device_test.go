@@ -30,8 +30,8 @@ import (
 )
 
 var (
-	now     = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	errBoom = errors.New("boom")
+	testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	errBoom  = errors.New("boom")
 )
 
 // A fakeAPI is a tailnet in memory. It records writes.
@@ -123,7 +123,7 @@ func theirs(change ...func(*tailscale.Device)) *tailscale.Device {
 	d := &tailscale.Device{
 		NodeID: "n1CNTRL", Name: "printer.tail1234.ts.net", Hostname: "printer", User: "ann@example.com", OS: "linux",
 		Addresses: []string{"100.64.0.1", "fd7a::1"}, ConnectedToControl: true, Authorized: true, ClientVersion: "1.102.5",
-		Expires: tsclient.Time{Time: now.Add(time.Hour)}, AdvertisedRoutes: []string{"10.1.0.0/16", "10.0.0.0/16"}, EnabledRoutes: []string{"10.0.0.0/16"},
+		Expires: tsclient.Time{Time: testTime.Add(time.Hour)}, AdvertisedRoutes: []string{"10.1.0.0/16", "10.0.0.0/16"}, EnabledRoutes: []string{"10.0.0.0/16"},
 	}
 	for _, f := range change {
 		f(d)
@@ -133,7 +133,7 @@ func theirs(change ...func(*tailscale.Device)) *tailscale.Device {
 
 func object(change ...func(*v1alpha1.Device)) *v1alpha1.Device {
 	m := &v1alpha1.Device{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "printer", UID: "1", ResourceVersion: "1", CreationTimestamp: metav1.NewTime(now)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "printer", UID: "1", ResourceVersion: "1", CreationTimestamp: metav1.NewTime(testTime)},
 		Spec:       v1alpha1.DeviceSpec{ForProvider: v1alpha1.DeviceParameters{NodeID: "n1CNTRL"}},
 	}
 	for _, f := range change {
@@ -149,7 +149,7 @@ func newExternal(t *testing.T, f *fakeAPI, others ...client.Object) *external {
 		t.Fatal(err)
 	}
 	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(others...).WithIndex(&v1alpha1.Device{}, indexNodeID, byNodeID).Build()
-	return &external{api: f, kube: kube, attributes: newAttributes(), now: func() time.Time { return now }}
+	return &external{api: f, kube: kube, attributes: newAttributes(), clock: func() time.Time { return testTime }}
 }
 
 func newAPI(ds ...*tailscale.Device) *fakeAPI {
@@ -173,7 +173,7 @@ func everything(m *v1alpha1.Device) {
 func TestReconcile(t *testing.T) {
 	rival := func(change ...func(*v1alpha1.Device)) *v1alpha1.Device {
 		return object(append([]func(*v1alpha1.Device){func(m *v1alpha1.Device) {
-			m.Namespace, m.Name, m.UID, m.CreationTimestamp = "other", "rival", "0", metav1.NewTime(now.Add(-time.Hour))
+			m.Namespace, m.Name, m.UID, m.CreationTimestamp = "other", "rival", "0", metav1.NewTime(testTime.Add(-time.Hour))
 		}}, change...)...)
 	}
 	tags := func(m *v1alpha1.Device) { m.Spec.ForProvider.Tags = []v1alpha1.Tag{"tag:k8s"} }
@@ -244,7 +244,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"KeyExpired": {
 			reason: "A device whose key has expired is not ready.",
-			mg:     object(), device: theirs(func(d *tailscale.Device) { d.Expires.Time = now.Add(-time.Second) }),
+			mg:     object(), device: theirs(func(d *tailscale.Device) { d.Expires.Time = testTime.Add(-time.Second) }),
 			ready: xpv2.Unavailable().WithMessage("The device's node key has expired; log the device in again"),
 		},
 		"ObserveOnly": {
@@ -261,12 +261,12 @@ func TestReconcile(t *testing.T) {
 		"YoungerClaim": {
 			reason: "The older object continues to manage the device.",
 			mg:     object(tags), device: theirs(), ready: xpv2.Available(), writes: []string{"tags"},
-			others: []client.Object{rival(func(m *v1alpha1.Device) { m.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) })},
+			others: []client.Object{rival(func(m *v1alpha1.Device) { m.CreationTimestamp = metav1.NewTime(testTime.Add(time.Hour)) })},
 		},
 		"SameAge": {
 			reason: "Objects of the same second are distinguished by their UIDs.",
 			mg:     object(tags), device: theirs(), ready: conflict("other/rival"),
-			others: []client.Object{rival(func(m *v1alpha1.Device) { m.CreationTimestamp = metav1.NewTime(now) })},
+			others: []client.Object{rival(func(m *v1alpha1.Device) { m.CreationTimestamp = metav1.NewTime(testTime) })},
 		},
 		"ClaimOfAnotherDevice": {
 			reason: "An object for another device causes no conflict.",
@@ -312,7 +312,7 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	seen := now.Add(-time.Hour)
+	seen := testTime.Add(-time.Hour)
 	mg := object()
 	e := newExternal(t, newAPI(theirs(func(d *tailscale.Device) {
 		d.ConnectedToControl, d.LastSeen, d.UpdateAvailable = false, &tsclient.Time{Time: seen}, true
@@ -323,7 +323,7 @@ func TestStatus(t *testing.T) {
 	want := v1alpha1.DeviceObservation{
 		NodeID: "n1CNTRL", Name: "printer.tail1234.ts.net", Hostname: "printer", User: "ann@example.com", OS: "linux",
 		Addresses: []string{"100.64.0.1", "fd7a::1"}, Online: ptr.To(false), LastSeen: &metav1.Time{Time: seen}, Authorized: ptr.To(true),
-		KeyExpiryDisabled: ptr.To(false), Expires: &metav1.Time{Time: now.Add(time.Hour)}, ClientVersion: "1.102.5", UpdateAvailable: ptr.To(true),
+		KeyExpiryDisabled: ptr.To(false), Expires: &metav1.Time{Time: testTime.Add(time.Hour)}, ClientVersion: "1.102.5", UpdateAvailable: ptr.To(true),
 		AdvertisedRoutes: []string{"10.0.0.0/16", "10.1.0.0/16"}, EnabledRoutes: []string{"10.0.0.0/16"},
 	}
 	if diff := cmp.Diff(want, mg.Status.AtProvider); diff != "" {
@@ -333,12 +333,12 @@ func TestStatus(t *testing.T) {
 
 func TestAttributes(t *testing.T) {
 	f := newAPI(theirs())
-	shared, at := newAttributes(), now
+	shared, at := newAttributes(), testTime
 	mg := object(everything)
 	reconcile := func() {
 		t.Helper()
 		e := newExternal(t, f, mg.DeepCopy())
-		e.attributes, e.now = shared, func() time.Time { return at }
+		e.attributes, e.clock = shared, func() time.Time { return at }
 		if _, err := e.Observe(t.Context(), mg); err != nil {
 			t.Fatal(err)
 		}
@@ -409,7 +409,7 @@ func TestAttributesAreReadSeldom(t *testing.T) {
 	a := newAttributes()
 	n := 0
 	for i := range 1000 {
-		if a.due(string(rune('a'+i%26))+time.Duration(i).String(), now) {
+		if a.due(string(rune('a'+i%26))+time.Duration(i).String(), testTime) {
 			n++
 		}
 	}
@@ -436,7 +436,7 @@ func TestUpdateGoesOn(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	deleting := func(m *v1alpha1.Device) {
-		m.DeletionTimestamp = &metav1.Time{Time: now}
+		m.DeletionTimestamp = &metav1.Time{Time: testTime}
 		m.Spec.ForProvider.DeletionPolicy = v1alpha1.DeviceDelete
 		m.Status.AtProvider.NodeID = "n1CNTRL"
 	}
@@ -458,7 +458,7 @@ func TestDelete(t *testing.T) {
 			reason: "An object that did not manage the device does not delete it.",
 			mg:     object(deleting),
 			others: []client.Object{object(func(m *v1alpha1.Device) {
-				m.Name, m.UID, m.CreationTimestamp = "older", types.UID("0"), metav1.NewTime(now.Add(-time.Hour))
+				m.Name, m.UID, m.CreationTimestamp = "older", types.UID("0"), metav1.NewTime(testTime.Add(-time.Hour))
 			})},
 		},
 	}

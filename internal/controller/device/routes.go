@@ -32,16 +32,16 @@ func (e *external) routeChanges(mg *v1alpha1.Device, d tailscale.Device) []chang
 	if slices.Equal(tailscale.EditRoutes(enabled, wanted, withdraw), append([]string{}, enabled...)) {
 		return nil
 	}
-	return []change{{what: "routes", do: func(ctx context.Context) error {
+	return []change{{part: "routes", apply: func(ctx context.Context) error {
 		return e.api.EditDeviceRoutes(ctx, d.NodeID, wanted, withdraw)
 	}}}
 }
 
 // canonicalRoutes returns routes in the form of the API, sorted: that of netip.Prefix, without bits
 // of hosts.
-func canonicalRoutes(in []string) []string {
-	out := make([]string, 0, len(in))
-	for _, r := range in {
+func canonicalRoutes(routes []string) []string {
+	out := make([]string, 0, len(routes))
+	for _, r := range routes {
 		if p, err := netip.ParsePrefix(r); err == nil {
 			r = p.Masked().String()
 		}

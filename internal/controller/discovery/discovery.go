@@ -90,10 +90,10 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 }
 
 // lastChanged returns when the list last changed. The time changes only with the list.
-func lastChanged(before v1alpha1.DiscoveryObservation, found []v1alpha1.Discovered, at time.Time) *metav1.Time {
-	same := before.LastChanged != nil && equality.Semantic.DeepEqual(before.Discovered, found)
+func lastChanged(previous v1alpha1.DiscoveryObservation, found []v1alpha1.Discovered, at time.Time) *metav1.Time {
+	same := previous.LastChanged != nil && equality.Semantic.DeepEqual(previous.Discovered, found)
 	if same || at.IsZero() {
-		return before.LastChanged
+		return previous.LastChanged
 	}
 	return &metav1.Time{Time: at}
 }
@@ -126,19 +126,19 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (t discover
 
 // recordChange records how many objects appeared and vanished since the last observation.
 func (e *external) recordChange(mg *v1alpha1.Discovery, found []v1alpha1.Discovered) {
-	before := map[string]bool{}
+	previous := map[string]bool{}
 	for _, d := range mg.Status.AtProvider.Discovered {
-		before[key(d)] = true
+		previous[key(d)] = true
 	}
 	appeared := 0
 	for _, d := range found {
-		if !before[key(d)] {
+		if !previous[key(d)] {
 			appeared++
 		}
-		delete(before, key(d))
+		delete(previous, key(d))
 	}
-	if appeared+len(before) > 0 {
-		e.record.Event(mg, event.Normal(reasonChanged, fmt.Sprintf("%d appeared and %d vanished among those listed", appeared, len(before))))
+	if appeared+len(previous) > 0 {
+		e.record.Event(mg, event.Normal(reasonChanged, fmt.Sprintf("%d appeared and %d vanished among those listed", appeared, len(previous))))
 	}
 }
 

@@ -39,11 +39,11 @@ type fakeAPI struct {
 	writes []string
 }
 
-func (f *fakeAPI) write(name string, do func()) error {
+func (f *fakeAPI) write(name string, fn func()) error {
 	if err := f.refuse[name]; err != nil {
 		return err
 	}
-	do()
+	fn()
 	f.writes = append(f.writes, name)
 	return f.loseReply[name]
 }
@@ -94,15 +94,15 @@ func (f fakeTailnet) PatchSplitDNS(_ context.Context, domains map[string][]strin
 	})
 }
 
-func (f fakeTailnet) SetMagicDNS(_ context.Context, on bool) error {
-	if f.strict && on && len(f.Nameservers) == 0 {
+func (f fakeTailnet) SetMagicDNS(_ context.Context, enabled bool) error {
+	if f.strict && enabled && len(f.Nameservers) == 0 {
 		return &tailscale.Error{Class: tailscale.ClassInvalid, Status: 400, Message: "need at least one nameserver to enable MagicDNS"}
 	}
-	return f.write("SetMagicDNS", func() { f.MagicDNS = on })
+	return f.write("SetMagicDNS", func() { f.MagicDNS = enabled })
 }
 
-func (f fakeTailnet) SetOverrideLocalDNS(_ context.Context, on bool) error {
-	return f.write("SetOverrideLocalDNS", func() { f.override = on })
+func (f fakeTailnet) SetOverrideLocalDNS(_ context.Context, enabled bool) error {
+	return f.write("SetOverrideLocalDNS", func() { f.override = enabled })
 }
 
 // A cluster runs an external client like the managed reconciler.
@@ -236,9 +236,9 @@ func split(domains ...string) v1alpha1.DNSParameters {
 }
 
 func everything() v1alpha1.DNSParameters {
-	yes := true
+	enabled := true
 	return v1alpha1.DNSParameters{
-		Nameservers: &v1alpha1.DNSNameservers{Addresses: []string{"1.1.1.1", "2606:4700:4700:0::1111"}, OverrideLocalDNS: &yes},
+		Nameservers: &v1alpha1.DNSNameservers{Addresses: []string{"1.1.1.1", "2606:4700:4700:0::1111"}, OverrideLocalDNS: &enabled},
 		SearchPaths: &[]string{"a.example", "b.example"},
 		SplitDNS:    split("corp.example").SplitDNS,
 		Preferences: &v1alpha1.DNSPreferences{MagicDNS: true},

@@ -44,8 +44,8 @@ type api interface {
 	SetNameservers(ctx context.Context, addresses []string) error
 	SetSearchPaths(ctx context.Context, paths []string) error
 	PatchSplitDNS(ctx context.Context, domains map[string][]string) error
-	SetMagicDNS(ctx context.Context, on bool) error
-	SetOverrideLocalDNS(ctx context.Context, on bool) error
+	SetMagicDNS(ctx context.Context, enabled bool) error
+	SetOverrideLocalDNS(ctx context.Context, enabled bool) error
 }
 
 type external struct {
@@ -62,12 +62,12 @@ type external struct {
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
 		// This check uses current facts, because parts that it misses are never removed.
-		left := false
+		remaining := false
 		err := e.exclusively(ctx, mg, func(p plan) error {
-			left = len(p.set) > 0
+			remaining = len(p.set) > 0
 			return nil
 		})
-		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
+		return managed.ExternalObservation{ResourceExists: remaining, ResourceUpToDate: true}, err
 	}
 	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
@@ -109,15 +109,15 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	return managed.ExternalUpdate{}, p.blocked()
 }
 
-// exclusively calls do with a plan from current facts, while no other object of the tailnet reads
+// exclusively calls fn with a plan from current facts, while no other object of the tailnet reads
 // or writes them.
-func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, do func(p plan) error) error {
+func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, fn func(p plan) error) error {
 	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
 		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
 		if err != nil {
 			return err
 		}
-		return do(p)
+		return fn(p)
 	})
 }
 
@@ -144,7 +144,7 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if err != nil {
 		return err
 	}
-	return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
+	return record.Save(ctx, e.kube, mg, annotationRecord, p.result)
 }
 
 // Delete removes the values that the object has set and that were not changed since.
@@ -159,7 +159,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 			return err
 		}
 		// A restored part no longer belongs to the object, so that the object can be deleted.
-		return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
+		return record.Save(ctx, e.kube, mg, annotationRecord, p.result)
 	})
 }
 
@@ -198,11 +198,11 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedParts(mg.Spec.ForProvider)
 		if _, ok := s.wanted[partOverrideLocalDNS]; ok {
-			on, err := e.api.OverrideLocalDNS(ctx, staleness)
+			enabled, err := e.api.OverrideLocalDNS(ctx, staleness)
 			if err != nil {
 				return plan{}, errors.Wrap(err, "cannot get DNS configuration")
 			}
-			override = &on
+			override = &enabled
 		}
 	}
 	s.current = currentParts(d, override)
@@ -246,7 +246,7 @@ func claimant(o *v1alpha1.DNS) claims.Claimant {
 // carryOut records a plan and writes its parts, and returns those that it has written. MagicDNS is last,
 // because nameservers may change it.
 func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) (written []string, err error) {
-	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.before); err != nil {
+	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.intent); err != nil {
 		return nil, err
 	}
 	domains := map[string][]string{}

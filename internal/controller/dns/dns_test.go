@@ -258,9 +258,9 @@ func TestStatus(t *testing.T) {
 	api := &fakeAPI{DNS: tailscale.DNS{Nameservers: []string{"9.9.9.9"}, SearchPaths: []string{"x"}, MagicDNS: true, SplitDNS: map[string][]string{"b": {"1.1.1.1"}, "a": {"2.2.2.2"}}}}
 	c := newCluster(t, api, object("a", 0, nameservers("1.1.1.1"), policies(xpv2.ManagementActionObserve)))
 	c.settle(t, "a")
-	yes := true
+	enabled := true
 	want := v1alpha1.DNSObservation{
-		Tailnet: "tail1.ts.net", Nameservers: []string{"9.9.9.9"}, SearchPaths: []string{"x"}, MagicDNS: &yes,
+		Tailnet: "tail1.ts.net", Nameservers: []string{"9.9.9.9"}, SearchPaths: []string{"x"}, MagicDNS: &enabled,
 		SplitDNS: []v1alpha1.SplitDNSObservation{{Domain: "a", Nameservers: []string{"2.2.2.2"}}, {Domain: "b", Nameservers: []string{"1.1.1.1"}}},
 	}
 	if diff := cmp.Diff(want, c.get(t, "a").Status.AtProvider); diff != "" {

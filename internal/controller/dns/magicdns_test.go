@@ -64,8 +64,8 @@ func TestMagicDNSStaysOn(t *testing.T) {
 			if diff := cmp.Diff(tc.want, api.state(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if gone := c.get(t, "a").GetName() == ""; gone != (tc.edit == nil) {
-				t.Errorf("\n%s\nthe object is deleted: %t", tc.reason, gone)
+			if deleted := c.get(t, "a").GetName() == ""; deleted != (tc.edit == nil) {
+				t.Errorf("\n%s\nthe object is deleted: %t", tc.reason, deleted)
 			}
 		})
 	}

@@ -81,6 +81,6 @@ func canonical(addresses []string) []string {
 	return out
 }
 
-func toggle(on bool) []string { return []string{strconv.FormatBool(on)} }
+func toggle(enabled bool) []string { return []string{strconv.FormatBool(enabled)} }
 
 func isOn(values []string) bool { return len(values) == 1 && values[0] == strconv.FormatBool(true) }

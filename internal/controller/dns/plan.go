@@ -39,8 +39,8 @@ type plan struct {
 	// set are the parts to write; those without values are removed.
 	set parts
 
-	// before and after are the records to save before and after the write.
-	before, after values
+	// intent and result are the records to save before and after the write.
+	intent, result values
 
 	current values
 	lost    map[string]claims.Claimant
@@ -55,7 +55,7 @@ type plan struct {
 
 // decide returns the plan for a situation.
 func decide(s situation) plan {
-	p := plan{set: parts{}, before: values{}, after: values{}, current: s.record, lost: map[string]claims.Claimant{}}
+	p := plan{set: parts{}, intent: values{}, result: values{}, current: s.record, lost: map[string]claims.Claimant{}}
 	for _, part := range slices.Sorted(maps.Keys(s.wanted)) {
 		s.planWanted(&p, part)
 	}
@@ -63,12 +63,12 @@ func decide(s situation) plan {
 		s.planUnwanted(&p, part)
 	}
 	s.restoreMagicDNS(&p)
-	for part, values := range p.after {
-		p.before[part] = values
+	for part, values := range p.result {
+		p.intent[part] = values
 	}
 	for part := range p.set {
 		if _, ours := s.record[part]; ours || !isSwitch(part) {
-			p.before[part] = join(p.after[part], s.record[part])
+			p.intent[part] = join(p.result[part], s.record[part])
 		}
 	}
 	return p
@@ -77,14 +77,14 @@ func decide(s situation) plan {
 // partial returns the record of an object that has written only some parts: of the others it has what it
 // had before.
 func (p plan) partial(written []string) values {
-	out := maps.Clone(p.before)
+	out := maps.Clone(p.intent)
 	for part := range p.set {
 		if slices.Contains(written, part) {
 			continue
 		}
 		delete(out, part)
-		if had, ok := p.current[part]; ok {
-			out[part] = had
+		if previous, ok := p.current[part]; ok {
+			out[part] = previous
 		}
 	}
 	return out
@@ -105,7 +105,7 @@ func (s situation) planWanted(p *plan, part string) {
 			}
 			p.adopted = append(p.adopted, part)
 		}
-		p.after[part] = [][]string{want}
+		p.result[part] = [][]string{want}
 	}
 	if !slices.Equal(want, current) {
 		p.set[part] = want
@@ -136,7 +136,7 @@ func (s situation) planUnwanted(p *plan, part string) {
 	if wanted {
 		// Until the new owner takes the part over, the record shows the new owner that an object of
 		// the cluster has set the part.
-		p.after[part] = s.record[part]
+		p.result[part] = s.record[part]
 		return
 	}
 	if current := s.current[part]; len(current) > 0 && s.record.hasSet(part, current) {
@@ -157,11 +157,11 @@ func (s situation) restoreMagicDNS(p *plan) {
 		return
 	}
 	p.removed = s.current[partNameservers]
-	if given := s.record[partNameservers]; len(p.removed) == 0 && len(given) > 0 {
-		p.removed = given[len(given)-1]
+	if entries := s.record[partNameservers]; len(p.removed) == 0 && len(entries) > 0 {
+		p.removed = entries[len(entries)-1]
 	}
 	p.set[partMagicDNS] = toggle(true)
-	p.before[partMagicDNS] = [][]string{toggle(true)}
+	p.intent[partMagicDNS] = [][]string{toggle(true)}
 }
 
 // join returns the values of both without duplicates.
@@ -176,7 +176,7 @@ func join(a, b [][]string) [][]string {
 }
 
 // done reports whether there are no more changes.
-func (p plan) done() bool { return len(p.set) == 0 && reflect.DeepEqual(p.after, p.current) }
+func (p plan) done() bool { return len(p.set) == 0 && reflect.DeepEqual(p.result, p.current) }
 
 // diff returns the names of the parts to write.
 func (p plan) diff() string {
@@ -189,9 +189,9 @@ func (p plan) diff() string {
 
 // blocked returns an error if some wanted parts cannot be set.
 func (p plan) blocked() error {
-	var why []string
+	var reasons []string
 	if m := claims.Message(v1alpha1.DNSKind, p.lost); m != "" {
-		why = append(why, m)
+		reasons = append(reasons, m)
 	}
 	if len(p.foreign) > 0 {
 		shown := p.foreign[:min(len(p.foreign), 3)]
@@ -199,12 +199,12 @@ func (p plan) blocked() error {
 		if more := len(p.foreign) - len(shown); more > 0 {
 			m += fmt.Sprintf(" and %d more", more)
 		}
-		why = append(why, m+"; ask for the same values, remove them from the tailnet, or set adoptionPolicy to Adopt")
+		reasons = append(reasons, m+"; ask for the same values, remove them from the tailnet, or set adoptionPolicy to Adopt")
 	}
-	if len(why) == 0 {
+	if len(reasons) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(why, ". "))
+	return errors.New(strings.Join(reasons, ". "))
 }
 
 // ready returns the Ready condition of an object without further changes.

@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // secrets returns the Secrets of an extension without certificates. Their types cannot be changed
 // later (kubernetes v1.35 pkg/apis/core/validation/validation.go, ValidateSecretUpdate).
 func secrets(a *metav1.PartialObjectMetadata) []*corev1.Secret {
-	of := func(name string) metav1.ObjectMeta {
+	objectMeta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
 			Namespace: a.GetNamespace(), Name: name,
 			Labels:          map[string]string{meta.LabelSecretType: meta.SecretTypeExtension},
@@ -110,9 +110,9 @@ func secrets(a *metav1.PartialObjectMetadata) []*corev1.Secret {
 		}
 	}
 	return []*corev1.Secret{
-		{ObjectMeta: of(names.ExtensionCertificates(a.GetName())), Type: corev1.SecretTypeOpaque},
+		{ObjectMeta: objectMeta(names.ExtensionCertificates(a.GetName())), Type: corev1.SecretTypeOpaque},
 		{
-			ObjectMeta: of(names.ExtensionClient(a.GetName())), Type: corev1.SecretTypeTLS,
+			ObjectMeta: objectMeta(names.ExtensionClient(a.GetName())), Type: corev1.SecretTypeTLS,
 			Data: map[string][]byte{corev1.TLSCertKey: {}, corev1.TLSPrivateKeyKey: {}},
 		},
 	}

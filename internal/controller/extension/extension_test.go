@@ -110,15 +110,15 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestDeleted(t *testing.T) {
-	of := func(kind string) client.Object {
+	secret := func(kind string) client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{meta.LabelSecretType: kind}}}
 	}
 	p := setup.Deleted(isExtensionSecret)
-	if !p.Delete(event.DeleteEvent{Object: of(meta.SecretTypeExtension)}) {
+	if !p.Delete(event.DeleteEvent{Object: secret(meta.SecretTypeExtension)}) {
 		t.Error("a deleted Secret of an extension should be created again")
 	}
-	if p.Delete(event.DeleteEvent{Object: of(meta.SecretTypeState)}) || p.Create(event.CreateEvent{Object: of(meta.SecretTypeExtension)}) ||
-		p.Update(event.UpdateEvent{ObjectOld: of(meta.SecretTypeExtension), ObjectNew: of(meta.SecretTypeExtension)}) {
+	if p.Delete(event.DeleteEvent{Object: secret(meta.SecretTypeState)}) || p.Create(event.CreateEvent{Object: secret(meta.SecretTypeExtension)}) ||
+		p.Update(event.UpdateEvent{ObjectOld: secret(meta.SecretTypeExtension), ObjectNew: secret(meta.SecretTypeExtension)}) {
 		t.Error("other changes of Secrets should be ignored: the extension writes its own")
 	}
 }

@@ -56,8 +56,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) 
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	if xpmeta.WasDeleted(mg) {
-		left, err := e.identities().Remaining(ctx, mg)
-		return managed.ExternalObservation{ResourceExists: len(left) > 0, ResourceUpToDate: true}, err
+		remaining, err := e.identities().Remaining(ctx, mg)
+		return managed.ExternalObservation{ResourceExists: len(remaining) > 0, ResourceUpToDate: true}, err
 	}
 	details, err := secrets.Connection(ctx, e.kube, mg)
 	if err != nil {
@@ -80,7 +80,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) 
 
 // identities returns the finder of the tailnet's federated identities.
 func (e *external) identities() ownership.Credentials {
-	return ownership.Credentials{API: e.api, ClusterID: e.clusterID, What: "federated identity", Type: tailscale.KeyTypeFederatedIdentity}
+	return ownership.Credentials{API: e.api, ClusterID: e.clusterID, Singular: "federated identity", Type: tailscale.KeyTypeFederatedIdentity}
 }
 
 func observe(mg *v1alpha1.FederatedIdentity, k *tailscale.Key) {
@@ -115,21 +115,21 @@ func (e *external) wanted(mg *v1alpha1.FederatedIdentity, audience string) tails
 }
 
 // diff returns the name of a field that differs, or "".
-func diff(have *tailscale.Key, want tailscale.FederatedIdentityRequest) string {
+func diff(observed *tailscale.Key, want tailscale.FederatedIdentityRequest) string {
 	switch {
-	case have.Description != want.Description:
+	case observed.Description != want.Description:
 		return "description"
-	case have.Issuer != want.Issuer:
+	case observed.Issuer != want.Issuer:
 		return "issuer"
-	case have.Subject != want.Subject:
+	case observed.Subject != want.Subject:
 		return "subject"
-	case have.Audience != want.Audience:
+	case observed.Audience != want.Audience:
 		return "audience"
-	case !maps.Equal(have.CustomClaimRules, want.CustomClaimRules):
+	case !maps.Equal(observed.CustomClaimRules, want.CustomClaimRules):
 		return "customClaimRules"
-	case !slices.Equal(tailscale.Sorted(have.Scopes), want.Scopes):
+	case !slices.Equal(tailscale.Sorted(observed.Scopes), want.Scopes):
 		return "scopes"
-	case !slices.Equal(tailscale.Sorted(have.Tags), want.Tags):
+	case !slices.Equal(tailscale.Sorted(observed.Tags), want.Tags):
 		return "tags"
 	}
 	return ""

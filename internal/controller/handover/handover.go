@@ -101,11 +101,11 @@ func serves(r report, hosts []v1alpha1.ServiceHost) bool {
 // outlasts reports whether a machine stays longer than a stopping one. Among machines that stop
 // together, the first one hands over to the others, and the last one waits for a new pod.
 func outlasts(x, m *v1alpha1.Machine) bool {
-	since := x.Status.Agent.StoppingSince
-	if since == nil {
+	start := x.Status.Agent.StoppingSince
+	if start == nil {
 		return true
 	}
-	return cmp.Or(since.Compare(m.Status.Agent.StoppingSince.Time), cmp.Compare(x.GetName(), m.GetName())) > 0
+	return cmp.Or(start.Compare(m.Status.Agent.StoppingSince.Time), cmp.Compare(x.GetName(), m.GetName())) > 0
 }
 
 // other reports whether a machine is another one of the same tailnet that stays.

@@ -59,8 +59,8 @@ func machine(name string, changes ...change) *v1alpha1.Machine {
 	return m
 }
 
-func stops(after time.Duration) change {
-	return func(m *v1alpha1.Machine) { m.Status.Agent.StoppingSince = ptr.To(metav1.NewTime(stopped.Add(after))) }
+func stops(delay time.Duration) change {
+	return func(m *v1alpha1.Machine) { m.Status.Agent.StoppingSince = ptr.To(metav1.NewTime(stopped.Add(delay))) }
 }
 
 func service(fn func(*v1alpha1.HostedService)) change {
@@ -232,16 +232,16 @@ func TestReconcile(t *testing.T) {
 		}}
 	}
 	answer := func(services ...string) string {
-		b, err := json.Marshal(meta.Handover{Since: stopped, Services: services})
+		b, err := json.Marshal(meta.Handover{StopTime: stopped, Services: services})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(b)
 	}
 	type want struct {
-		Answer string
-		Again  time.Duration
-		Failed bool
+		Answer  string
+		Requeue time.Duration
+		Failed  bool
 	}
 	cases := map[string]struct {
 		reason  string
@@ -260,7 +260,7 @@ func TestReconcile(t *testing.T) {
 		"Waiting": {
 			reason:  "Without another host, it should look again.",
 			objects: []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
-			want:    want{Answer: answer(), Again: again},
+			want:    want{Answer: answer(), Requeue: pollInterval},
 		},
 		"NamespaceDeleted": {
 			reason:  "No pod follows in a namespace that is being deleted.",
@@ -272,7 +272,7 @@ func TestReconcile(t *testing.T) {
 			reason:    "Without the permission to read the namespace, another pod may follow.",
 			objects:   []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
 			forbidden: true,
-			want:      want{Answer: answer(), Again: again},
+			want:      want{Answer: answer(), Requeue: pollInterval},
 		},
 		"Running": {
 			reason:  "A machine that is not stopping gets no answer.",
@@ -328,14 +328,14 @@ func TestReconcile(t *testing.T) {
 					return c.List(ctx, l, o...)
 				},
 			}).Build()
-			r := &reconciler{kube: kube, live: kube, log: logging.NewNopLogger(), now: func() time.Time { return stopped.Add(tc.late) }, endings: cache.NewExpiring()}
+			r := &reconciler{kube: kube, live: kube, log: logging.NewNopLogger(), clock: func() time.Time { return stopped.Add(tc.late) }, endings: cache.NewExpiring()}
 			key := types.NamespacedName{Namespace: namespace, Name: "web-0"}
 			res, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			got := &corev1.Secret{}
 			if err := kube.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "web-0-config"}, got); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, want{Answer: got.GetAnnotations()[meta.AnnotationHandover], Again: res.RequeueAfter, Failed: err != nil}); diff != "" {
+			if diff := cmp.Diff(tc.want, want{Answer: got.GetAnnotations()[meta.AnnotationHandover], Requeue: res.RequeueAfter, Failed: err != nil}); diff != "" {
 				t.Errorf("\n%s\nReconcile(...): -want, +got:\n%s\nerror: %v", tc.reason, diff, err)
 			}
 			if got.GetAnnotations()["kept"] == "" {
@@ -348,19 +348,19 @@ func TestReconcile(t *testing.T) {
 func TestStopping(t *testing.T) {
 	p := stopping()
 	cases := map[string]struct {
-		reason   string
-		old, now *v1alpha1.Machine
-		want     bool
+		reason       string
+		old, updated *v1alpha1.Machine
+		want         bool
 	}{
-		"Begins":  {reason: "A machine that begins to stop needs an answer.", old: machine("web-0"), now: machine("web-0", stops(0)), want: true},
-		"Again":   {reason: "So does one that is stopped again.", old: machine("web-0", stops(0)), now: machine("web-0", stops(time.Minute)), want: true},
-		"Same":    {reason: "Other changes are looked for regularly.", old: machine("web-0", stops(0)), now: machine("web-0", stops(0))},
-		"Running": {reason: "A machine that runs needs no answer.", old: machine("web-0", stops(0)), now: machine("web-0")},
-		"Silent":  {reason: "A machine without a report does not stop.", old: machine("web-0"), now: machine("web-0", func(m *v1alpha1.Machine) { m.Status.Agent = nil })},
+		"Begins":  {reason: "A machine that begins to stop needs an answer.", old: machine("web-0"), updated: machine("web-0", stops(0)), want: true},
+		"Again":   {reason: "So does one that is stopped again.", old: machine("web-0", stops(0)), updated: machine("web-0", stops(time.Minute)), want: true},
+		"Same":    {reason: "Other changes are looked for regularly.", old: machine("web-0", stops(0)), updated: machine("web-0", stops(0))},
+		"Running": {reason: "A machine that runs needs no answer.", old: machine("web-0", stops(0)), updated: machine("web-0")},
+		"Silent":  {reason: "A machine without a report does not stop.", old: machine("web-0"), updated: machine("web-0", func(m *v1alpha1.Machine) { m.Status.Agent = nil })},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := p.Update(event.UpdateEvent{ObjectOld: tc.old, ObjectNew: tc.now}); got != tc.want {
+			if got := p.Update(event.UpdateEvent{ObjectOld: tc.old, ObjectNew: tc.updated}); got != tc.want {
 				t.Errorf("\n%s\nUpdate(...): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})

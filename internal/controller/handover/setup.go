@@ -35,8 +35,8 @@ import (
 const (
 	name = "handover"
 
-	// again is the time between two looks for a host of the services of a stopping machine.
-	again = time.Second
+	// pollInterval is the time between two looks for a host of the services of a stopping machine.
+	pollInterval = time.Second
 
 	// forgotten is how long a machine counts as stopping. No grace period is longer, so its pod has not
 	// been replaced.
@@ -56,7 +56,7 @@ func Needs() []schema.GroupVersionKind {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, o setup.Options) error {
-	r := &reconciler{kube: mgr.GetClient(), live: mgr.GetAPIReader(), log: o.Logger.WithValues("controller", name), now: o.Now, endings: cache.NewExpiring()}
+	r := &reconciler{kube: mgr.GetClient(), live: mgr.GetAPIReader(), log: o.Logger.WithValues("controller", name), clock: o.Now, endings: cache.NewExpiring()}
 	return errors.Wrap(ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
@@ -91,8 +91,8 @@ type reconciler struct {
 	// live reads from the API server. A cache of namespaces would need the permission to watch them.
 	live client.Reader
 
-	log logging.Logger
-	now func() time.Time
+	log   logging.Logger
+	clock func() time.Time
 
 	// endings has which namespaces are being deleted, as they were a moment ago.
 	endings *cache.Expiring
@@ -110,7 +110,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	// The pod writes the time.
-	if age := r.now().Sub(began.Time); age > forgotten || age < -skew {
+	if age := r.clock().Sub(began.Time); age > forgotten || age < -skew {
 		return reconcile.Result{}, nil
 	}
 	w, err := r.world(ctx, m)
@@ -124,20 +124,20 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		out = w.released(m)
 	}
-	if err := r.answer(ctx, m, meta.Handover{Since: *began, Services: out}); err != nil {
+	if err := r.answer(ctx, m, meta.Handover{StopTime: *began, Services: out}); err != nil {
 		return reconcile.Result{}, err
 	}
 	if len(out) == len(m.Status.Agent.Services) {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: again}, nil
+	return reconcile.Result{RequeueAfter: pollInterval}, nil
 }
 
 // ending reports whether a namespace is being deleted. Kubernetes deletes its pods first, and their
 // MachineSet only after them. Without the permission to read it, this is not known.
 func (r *reconciler) ending(ctx context.Context, name string) (bool, error) {
-	if known, ok := r.endings.Get(name); ok {
-		return known == true, nil
+	if value, ok := r.endings.Get(name); ok {
+		return value == true, nil
 	}
 	ending, err := r.look(ctx, name)
 	if err == nil {
@@ -205,7 +205,7 @@ func (r *reconciler) answer(ctx context.Context, m *v1alpha1.Machine, h meta.Han
 		return nil
 	}
 	r.log.Debug("Notifying a stopping machine about services that have another host", "machine", client.ObjectKeyFromObject(m), "services", h.Services)
-	before := s.DeepCopy()
+	original := s.DeepCopy()
 	metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationHandover, string(b))
-	return errors.Wrap(r.kube.Patch(ctx, s, client.MergeFrom(before)), "cannot annotate config Secret")
+	return errors.Wrap(r.kube.Patch(ctx, s, client.MergeFrom(original)), "cannot annotate config Secret")
 }

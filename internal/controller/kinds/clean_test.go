@@ -34,9 +34,9 @@ func TestClean(t *testing.T) {
 		t.Error("the spec must not change")
 	}
 	for _, mg := range []*v1alpha1.Machine{{}, {Status: v1alpha1.MachineStatus{AtProvider: v1alpha1.MachineObservation{Name: "ok"}}}} {
-		before := mg.DeepCopy()
+		original := mg.DeepCopy()
 		sanitize(mg)
-		if diff := cmp.Diff(before, mg); diff != "" {
+		if diff := cmp.Diff(original, mg); diff != "" {
 			t.Errorf("sanitize(...) what is clean: -want, +got:\n%s", diff)
 		}
 	}

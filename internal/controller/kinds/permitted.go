@@ -47,9 +47,9 @@ type permitted[T resource.ModernManaged] struct {
 // Connect returns a client that removes the permit of an object that is gone.
 func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
-	var never *clients.NeverAllowedError
-	if errors.As(err, &never) {
-		c.recordOrphaned(mg, never.Message)
+	var neverAllowed *clients.NeverAllowedError
+	if errors.As(err, &neverAllowed) {
+		c.recordOrphaned(mg, neverAllowed.Message)
 		return nothingExternal[T]{}, nil
 	}
 	if err != nil {
@@ -59,9 +59,9 @@ func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 }
 
 // recordOrphaned records an event that names what an object leaves in the tailnet.
-func (c *permitted[T]) recordOrphaned(mg T, why string) {
-	if left := c.remaining(mg); left != "" {
-		c.record.Event(mg, event.Warning(reasonOrphaned, errors.Errorf("%s: left in the tailnet, if it is there: %s", why, left)))
+func (c *permitted[T]) recordOrphaned(mg T, reason string) {
+	if remaining := c.remaining(mg); remaining != "" {
+		c.record.Event(mg, event.Warning(reasonOrphaned, errors.Errorf("%s: left in the tailnet, if it is there: %s", reason, remaining)))
 	}
 }
 
@@ -98,7 +98,7 @@ func (c *permittedClient[T]) Delete(ctx context.Context, mg T) (managed.External
 	if !errors.As(err, &beyond) {
 		return o, err
 	}
-	if _, known := c.permitted.abandoned.LoadOrStore(mg.GetUID(), true); !known {
+	if _, loaded := c.permitted.abandoned.LoadOrStore(mg.GetUID(), true); !loaded {
 		c.permitted.recordOrphaned(mg, beyond.Error())
 	}
 	return managed.ExternalDelete{}, nil

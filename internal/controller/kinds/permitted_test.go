@@ -37,18 +37,18 @@ func (s *said) Event(_ runtime.Object, e event.Event)    { s.events = append(s.e
 func (s *said) WithAnnotations(...string) event.Recorder { return s }
 
 func TestNeverAllowed(t *testing.T) {
-	never := errors.Wrap(&clients.NeverAllowedError{Message: "no leave"}, "cannot connect")
+	neverAllowed := errors.Wrap(&clients.NeverAllowedError{Message: "no leave"}, "cannot connect")
 	other := errors.New("boom")
 	cases := map[string]struct {
-		reason string
-		err    error
-		left   string
-		events int
-		want   error
+		reason    string
+		err       error
+		remaining string
+		events    int
+		want      error
 	}{
-		"Named":   {reason: "Objects that the object claims to have made stay, and the event names them.", err: never, left: "endpoint-1", events: 1},
-		"Nothing": {reason: "An object that claims nothing causes no event.", err: never},
-		"Other":   {reason: "Another connection error is retried.", err: other, left: "endpoint-1", want: other},
+		"Named":   {reason: "Objects that the object claims to have made stay, and the event names them.", err: neverAllowed, remaining: "endpoint-1", events: 1},
+		"Nothing": {reason: "An object that claims nothing causes no event.", err: neverAllowed},
+		"Other":   {reason: "Another connection error is retried.", err: other, remaining: "endpoint-1", want: other},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -56,9 +56,9 @@ func TestNeverAllowed(t *testing.T) {
 			c := &permitted[*v1alpha1.Webhook]{
 				TypedExternalConnector: refusedConnector{err: tc.err}, record: record, remaining: xpmetaName, permits: permits.New(fake.NewClientBuilder().Build(), "system"),
 			}
-			now := metav1.Now()
-			mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid", DeletionTimestamp: &now}}
-			xpmeta.SetExternalName(mg, tc.left)
+			at := metav1.Now()
+			mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid", DeletionTimestamp: &at}}
+			xpmeta.SetExternalName(mg, tc.remaining)
 			e, err := c.Connect(t.Context(), mg)
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("\n%s\nConnect(...): want %v, got %v", tc.reason, tc.want, err)
@@ -73,8 +73,8 @@ func TestNeverAllowed(t *testing.T) {
 				t.Fatalf("\n%s\nwant %d events, got %v", tc.reason, tc.events, record.events)
 			}
 			for _, e := range record.events {
-				if e.Type != event.TypeWarning || !strings.Contains(e.Message, tc.left) {
-					t.Errorf("\n%s\nwant a warning that names %s, got %v", tc.reason, tc.left, e)
+				if e.Type != event.TypeWarning || !strings.Contains(e.Message, tc.remaining) {
+					t.Errorf("\n%s\nwant a warning that names %s, got %v", tc.reason, tc.remaining, e)
 				}
 			}
 		})
@@ -91,7 +91,7 @@ func TestPermitIsForgotten(t *testing.T) {
 	tailnet := &scripted{}
 	c := &permitted[*v1alpha1.Webhook]{TypedExternalConnector: &connected{tailnet}, permits: r}
 	mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
-	now := metav1.Now()
+	at := metav1.Now()
 	steps := []struct {
 		reason  string
 		deleted *metav1.Time
@@ -99,8 +99,8 @@ func TestPermitIsForgotten(t *testing.T) {
 		want    bool
 	}{
 		{reason: "The permit of an object that is not made yet stays.", want: true},
-		{reason: "The permit of an object that is being deleted stays.", deleted: &now, exists: true, want: true},
-		{reason: "Once nothing is left, the permit is removed.", deleted: &now},
+		{reason: "The permit of an object that is being deleted stays.", deleted: &at, exists: true, want: true},
+		{reason: "Once nothing is left, the permit is removed.", deleted: &at},
 	}
 	for _, st := range steps {
 		mg.DeletionTimestamp, tailnet.observation.ResourceExists = st.deleted, st.exists
@@ -125,8 +125,8 @@ func TestBeyondGrant(t *testing.T) {
 	tailnet.observation.ResourceExists = true
 	record := &said{}
 	c := &permitted[*v1alpha1.Webhook]{TypedExternalConnector: &connected{tailnet}, record: record, remaining: xpmetaName, permits: permits.New(fake.NewClientBuilder().Build(), "system")}
-	now := metav1.Now()
-	mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid", DeletionTimestamp: &now}}
+	at := metav1.Now()
+	mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid", DeletionTimestamp: &at}}
 	xpmeta.SetExternalName(mg, "endpoint-1")
 	for i, exists := range []bool{true, false} {
 		e, err := c.Connect(t.Context(), mg)

@@ -30,8 +30,8 @@ const refusedFor = 10 * time.Minute
 type refusals struct {
 	clock clock.PassiveClock
 
-	mu sync.Mutex
-	by map[types.UID]refusal
+	mu      sync.Mutex
+	entries map[types.UID]refusal
 }
 
 // A refusal is the refusal of one call.
@@ -51,14 +51,14 @@ const (
 )
 
 func newRefusals(c clock.PassiveClock) *refusals {
-	return &refusals{clock: c, by: map[types.UID]refusal{}}
+	return &refusals{clock: c, entries: map[types.UID]refusal{}}
 }
 
 // get returns why an object's call is not repeated yet, or nil.
 func (r *refusals) get(mg resource.Managed, c call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f, ok := r.by[mg.GetUID()]
+	f, ok := r.entries[mg.GetUID()]
 	if !ok || f.call != c || f.generation != mg.GetGeneration() || r.clock.Since(f.at) >= refusedFor {
 		return nil
 	}
@@ -71,11 +71,11 @@ func (r *refusals) record(mg resource.Managed, c call, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, refused := refusedReason(err); refused {
-		r.by[mg.GetUID()] = refusal{call: c, generation: mg.GetGeneration(), at: r.clock.Now(), err: err}
+		r.entries[mg.GetUID()] = refusal{call: c, generation: mg.GetGeneration(), at: r.clock.Now(), err: err}
 		return err
 	}
-	if r.by[mg.GetUID()].call == c {
-		delete(r.by, mg.GetUID())
+	if r.entries[mg.GetUID()].call == c {
+		delete(r.entries, mg.GetUID())
 	}
 	return err
 }
@@ -83,7 +83,7 @@ func (r *refusals) record(mg resource.Managed, c call, err error) error {
 func (r *refusals) forget(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.by, uid)
+	delete(r.entries, uid)
 }
 
 // refusedReason returns the condition's reason for an error, and whether the tailnet's plan or a

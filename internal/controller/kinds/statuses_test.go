@@ -53,14 +53,14 @@ func TestCleanStatuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, at := range []metav1.Time{first, second} {
-				var before client.Object
+				var original client.Object
 				if c, ok := tc.o.DeepCopyObject().(client.Object); ok {
-					before = c
+					original = c
 				}
 				tc.set(at)
 				write := func() error { return kube.Status().Update(t.Context(), tc.o) }
 				if tc.patch {
-					write = func() error { return kube.Status().Patch(t.Context(), tc.o, client.MergeFrom(before)) }
+					write = func() error { return kube.Status().Patch(t.Context(), tc.o, client.MergeFrom(original)) }
 				}
 				if err := write(); err != nil {
 					t.Fatal(err)

@@ -139,11 +139,11 @@ func (e *external) wanted(ctx context.Context, mg *v1alpha1.LogstreamConfigurati
 	p := mg.Spec.ForProvider
 	for _, s := range []struct {
 		ref *xpv2.LocalSecretKeySelector
-		to  *string
+		dst *string
 	}{
-		{ref: p.TokenSecretRef, to: &r.Token},
-		{ref: s3SecretRef(p.S3), to: &r.S3SecretAccessKey},
-		{ref: gcsSecretRef(p.GCS), to: &r.GCSCredentials},
+		{ref: p.TokenSecretRef, dst: &r.Token},
+		{ref: s3SecretRef(p.S3), dst: &r.S3SecretAccessKey},
+		{ref: gcsSecretRef(p.GCS), dst: &r.GCSCredentials},
 	} {
 		if s.ref == nil {
 			continue
@@ -152,7 +152,7 @@ func (e *external) wanted(ctx context.Context, mg *v1alpha1.LogstreamConfigurati
 		if err != nil {
 			return r, err
 		}
-		*s.to = v
+		*s.dst = v
 	}
 	return r, nil
 }
@@ -216,24 +216,24 @@ func gcsSecretRef(p *v1alpha1.LogstreamGCS) *xpv2.LocalSecretKeySelector {
 
 // diff returns the name of a field that differs from the spec. Tailscale chooses the fields that
 // the spec does not set.
-func diff(have *tailscale.LogstreamConfiguration, want tailscale.LogstreamRequest) string {
+func diff(observed *tailscale.LogstreamConfiguration, want tailscale.LogstreamRequest) string {
 	switch {
-	case have.DestinationType != want.DestinationType:
+	case observed.DestinationType != want.DestinationType:
 		return "destinationType"
-	case want.URL != "" && have.URL != want.URL:
+	case want.URL != "" && observed.URL != want.URL:
 		return "url"
-	case want.User != "" && have.User != want.User:
+	case want.User != "" && observed.User != want.User:
 		return "user"
-	case want.UploadPeriodMinutes != 0 && have.UploadPeriodMinutes != want.UploadPeriodMinutes:
+	case want.UploadPeriodMinutes != 0 && observed.UploadPeriodMinutes != want.UploadPeriodMinutes:
 		return "uploadPeriodMinutes"
-	case want.CompressionFormat != "" && have.CompressionFormat != want.CompressionFormat:
+	case want.CompressionFormat != "" && observed.CompressionFormat != want.CompressionFormat:
 		return "compressionFormat"
-	case have.S3Bucket != want.S3Bucket || have.S3Region != want.S3Region || have.S3KeyPrefix != want.S3KeyPrefix ||
-		have.S3AuthenticationType != want.S3AuthenticationType || have.S3AccessKeyID != want.S3AccessKeyID || have.S3RoleARN != want.S3RoleARN ||
-		(want.S3ExternalID != "" && have.S3ExternalID != want.S3ExternalID):
+	case observed.S3Bucket != want.S3Bucket || observed.S3Region != want.S3Region || observed.S3KeyPrefix != want.S3KeyPrefix ||
+		observed.S3AuthenticationType != want.S3AuthenticationType || observed.S3AccessKeyID != want.S3AccessKeyID || observed.S3RoleARN != want.S3RoleARN ||
+		(want.S3ExternalID != "" && observed.S3ExternalID != want.S3ExternalID):
 		return "s3"
-	case have.GCSBucket != want.GCSBucket || have.GCSKeyPrefix != want.GCSKeyPrefix ||
-		(len(want.GCSScopes) > 0 && !slices.Equal(slices.Sorted(slices.Values(have.GCSScopes)), want.GCSScopes)):
+	case observed.GCSBucket != want.GCSBucket || observed.GCSKeyPrefix != want.GCSKeyPrefix ||
+		(len(want.GCSScopes) > 0 && !slices.Equal(slices.Sorted(slices.Values(observed.GCSScopes)), want.GCSScopes)):
 		return "gcs"
 	}
 	return ""

@@ -26,8 +26,8 @@ import (
 
 // A tailnet holds a log streaming configuration, or none.
 type tailnet struct {
-	current *tailscale.LogstreamConfiguration
-	sent    []tailscale.LogstreamRequest
+	current  *tailscale.LogstreamConfiguration
+	requests []tailscale.LogstreamRequest
 }
 
 func (n *tailnet) LogstreamConfiguration(context.Context, string) (*tailscale.LogstreamConfiguration, error) {
@@ -35,7 +35,7 @@ func (n *tailnet) LogstreamConfiguration(context.Context, string) (*tailscale.Lo
 }
 
 func (n *tailnet) SetLogstreamConfiguration(_ context.Context, _ string, r tailscale.LogstreamRequest) error {
-	n.sent = append(n.sent, r)
+	n.requests = append(n.requests, r)
 	n.current = &tailscale.LogstreamConfiguration{DestinationType: r.DestinationType, URL: r.URL, User: r.User, CompressionFormat: tsclient.CompressionFormatNone}
 	return nil
 }
@@ -98,7 +98,7 @@ func TestSecretChanges(t *testing.T) {
 	}
 	observe(true, false)
 	observe(true, true)
-	if got := n.sent[len(n.sent)-1].Token; got != "second-notasecret" {
+	if got := n.requests[len(n.requests)-1].Token; got != "second-notasecret" {
 		t.Error("the new token was not sent")
 	}
 	if strings.Contains(mg.Status.AtProvider.SecretHash, "notasecret") {

@@ -26,12 +26,12 @@ const maxDescription = 50
 // which the agent adds. authKey may be empty. The same input gives the same bytes.
 func nodeConfig(mg *v1alpha1.Machine, controlURL, authKey string) ([]byte, error) {
 	hostname := mg.Spec.ForProvider.Hostname
-	no := opt.NewBool(false)
+	disabled := opt.NewBool(false)
 	c := ipn.ConfigVAlpha{
 		Version: "alpha0",
 		// Locked and AcceptRoutes default to true.
-		Locked:       no,
-		AcceptDNS:    no,
+		Locked:       disabled,
+		AcceptDNS:    disabled,
 		AcceptRoutes: opt.NewBool(mg.Spec.ForProvider.AcceptRoutes),
 		Hostname:     &hostname,
 	}

@@ -98,9 +98,9 @@ func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, r record, 
 	if id := meta.NodeIDOf(mg); id != "" {
 		ids = append(ids, id)
 	}
-	candidates := []candidate{{id: r.Retired, source: "its record", since: mg.GetCreationTimestamp().Time}}
+	candidates := []candidate{{id: r.Retired, source: "its record", issued: mg.GetCreationTimestamp().Time}}
 	if s.state != nil {
-		candidates = append(candidates, candidate{id: nodestate.NodeID(s.state.Data), source: "the pod", since: firstUse(mg, r)})
+		candidates = append(candidates, candidate{id: nodestate.NodeID(s.state.Data), source: "the pod", issued: firstUse(mg, r)})
 	}
 	for _, c := range candidates {
 		if slices.Contains(ids, c.id) {
@@ -110,12 +110,12 @@ func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, r record, 
 		if err != nil {
 			return nil, err
 		}
-		why, err := e.strange(ctx, mg, d, r, c.since)
+		reason, err := e.strange(ctx, mg, d, r, c.issued)
 		if err != nil {
 			return nil, err
 		}
-		if why != "" {
-			e.record.Event(mg, event.Warning(reasonDeviceRefused, errors.Errorf("device %s, which %s names, is left: %s", d.NodeID, c.source, why)))
+		if reason != "" {
+			e.record.Event(mg, event.Warning(reasonDeviceRefused, errors.Errorf("device %s, which %s names, is left: %s", d.NodeID, c.source, reason)))
 		} else if d != nil {
 			ids = append(ids, d.NodeID)
 		}
@@ -128,8 +128,8 @@ type candidate struct {
 	id     string
 	source string // The source of the ID, for messages.
 
-	// since is when a key was issued that the device can have used.
-	since time.Time
+	// issued is when a key was issued that the device can have used.
+	issued time.Time
 }
 
 // unrecorded finds a device that used the machine's key, but whose node ID was lost with the state
@@ -143,7 +143,7 @@ func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine, issued 
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list devices")
 	}
-	held, err := e.heldByOthers(ctx, mg)
+	others, err := e.heldByOthers(ctx, mg)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine, issued 
 		if !strings.EqualFold(d.Hostname, mg.Spec.ForProvider.Hostname) || !slices.Equal(slices.Sorted(slices.Values(d.Tags)), tags) {
 			continue
 		}
-		if held.devices[d.NodeID] || d.Created.Before(first) || d.Created.After(last) {
+		if others.devices[d.NodeID] || d.Created.Before(first) || d.Created.After(last) {
 			continue
 		}
 		ids = append(ids, d.NodeID)
@@ -164,10 +164,10 @@ func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine, issued 
 	switch {
 	case len(ids) == 0:
 		return nil, nil
-	case len(ids) > 1 || held.hostname:
+	case len(ids) > 1 || others.hostname:
 		e.record.Event(mg, event.Warning(reasonDeviceUnclear, errors.Errorf("%d devices look like this machine's and none was deleted: %v", len(ids), ids)))
 		return nil, nil
-	case online && e.now().Before(mg.GetDeletionTimestamp().Add(offlineGrace)):
+	case online && e.clock().Before(mg.GetDeletionTimestamp().Add(offlineGrace)):
 		return nil, errors.Errorf("device %s looks like this machine's and is online; waiting for its pod to end", ids[0])
 	case online:
 		e.record.Event(mg, event.Warning(reasonDeviceUnclear, errors.Errorf("device %s looks like this machine's and was not deleted, for it is still online", ids[0])))

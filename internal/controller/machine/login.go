@@ -40,12 +40,12 @@ const connectedLag = time.Minute
 
 // A loginRecord is what the provider remembers of a node that cannot log in.
 type loginRecord struct {
-	// Since is when the node asked for a key in vain for the first time. Zero means that the node
+	// FirstRequest is when the node asked for a key in vain for the first time. Zero means that the node
 	// has not asked since it last logged in.
-	Since time.Time `json:"since,omitzero"`
+	FirstRequest time.Time `json:"since,omitzero"`
 
-	// Asked is when the node asked for a key since the last restart. Zero if it did not.
-	Asked time.Time `json:"asked,omitzero"`
+	// LastRequest is when the node asked for a key since the last restart. Zero if it did not.
+	LastRequest time.Time `json:"asked,omitzero"`
 
 	// Restarts counts the restarts since then, and Restarted is the time of the last one.
 	Restarts  int       `json:"restarts,omitempty"`
@@ -91,10 +91,10 @@ func (r loginRecord) requested(config *corev1.Secret) bool {
 }
 
 // open reports whether the node has not logged in since it asked for a key in vain.
-func (r loginRecord) open() bool { return !r.Since.IsZero() }
+func (r loginRecord) open() bool { return !r.FirstRequest.IsZero() }
 
 // waits reports whether the node waits for a key, also after its request was withdrawn.
-func (r loginRecord) waits() bool { return !r.Asked.IsZero() }
+func (r loginRecord) waits() bool { return !r.LastRequest.IsZero() }
 
 // exhausted reports whether the node had all restarts.
 func (r loginRecord) exhausted() bool { return r.Restarts >= len(restartDelays) }
@@ -105,8 +105,8 @@ func (r loginRecord) delay() time.Duration {
 }
 
 // due reports whether the next restart is due. A request in the future comes from another clock.
-func (r loginRecord) due(now time.Time) bool {
-	age := now.Sub(r.Asked)
+func (r loginRecord) due(at time.Time) bool {
+	age := at.Sub(r.LastRequest)
 	return r.waits() && (age < 0 || age >= r.delay())
 }
 
@@ -115,57 +115,57 @@ func (r loginRecord) due(now time.Time) bool {
 // control, and other whether another machine logged in between the node's first request and its
 // last restart. Only then the node itself is at fault: when control is back after an outage, those
 // that are restarted last are healthy.
-func (r loginRecord) next(asks, connected, other bool, now time.Time) (loginRecord, loginStep) {
+func (r loginRecord) next(asks, connected, other bool, at time.Time) (loginRecord, loginStep) {
 	switch {
 	case asks && !r.open():
-		return loginRecord{Since: now, Asked: now, LoggedIn: r.LoggedIn}, stepNone
+		return loginRecord{FirstRequest: at, LastRequest: at, LoggedIn: r.LoggedIn}, stepNone
 	case asks && !r.waits():
-		r.Asked = now
+		r.LastRequest = at
 		if r.exhausted() && other {
 			return r, stepReplace
 		}
 	case asks:
 	case !r.open():
 		return r, stepNone
-	case connected && (!r.waits() || now.Sub(r.Asked) >= connectedLag):
-		return loginRecord{LoggedIn: now}, stepNone
+	case connected && (!r.waits() || at.Sub(r.LastRequest) >= connectedLag):
+		return loginRecord{LoggedIn: at}, stepNone
 	}
-	if !r.due(now) {
+	if !r.due(at) {
 		return r, stepNone
 	}
 	r.Restarts++
-	r.Asked, r.Restarted = time.Time{}, now
+	r.LastRequest, r.Restarted = time.Time{}, at
 	return r, stepRestart
 }
 
 // usable reports whether a node with the device's state can log in, as far as the API knows.
-func usable(d *tailscale.Device, now time.Time) bool {
+func usable(d *tailscale.Device, at time.Time) bool {
 	if d == nil || !d.Authorized {
 		return false
 	}
-	return d.KeyExpiryDisabled || d.Expires.IsZero() || now.Before(d.Expires.Time)
+	return d.KeyExpiryDisabled || d.Expires.IsZero() || at.Before(d.Expires.Time)
 }
 
 // asksForKey reports whether the node asks for a key other than the one in its config.
 func asksForKey(state *corev1.Secret, key string) bool {
-	broken, asked := state.Data[kubetypes.KeyReissueAuthkey]
-	return asked && (key == "" || string(broken) == key)
+	broken, ok := state.Data[kubetypes.KeyReissueAuthkey]
+	return ok && (key == "" || string(broken) == key)
 }
 
 // planLogin decides about the login of a node that may be unable to log in. It reports whether the
 // node keeps its device.
 func (p *plan) planLogin(f facts, asks bool) bool {
-	have := f.record.Login
-	if nodestate.Of(f.state.Data) != nodestate.Whole || p.nodeID == "" || !usable(f.device, f.now) {
+	existing := f.record.Login
+	if nodestate.Of(f.state.Data) != nodestate.Whole || p.nodeID == "" || !usable(f.device, f.at) {
 		return false
 	}
-	want, step := have.next(asks, f.device.ConnectedToControl, f.otherLogin, f.now)
+	want, step := existing.next(asks, f.device.ConnectedToControl, f.otherLogin, f.at)
 	p.lastResort = step == stepReplace
 	if p.lastResort {
 		return false
 	}
 	p.failing, p.restart, p.withdraw = want.open(), step == stepRestart, asks
-	if want != have {
+	if want != existing {
 		p.login = &want
 	}
 	return true
@@ -175,15 +175,15 @@ func (p *plan) planLogin(f facts, asks bool) bool {
 // node's first request and its last restart: a device was added, or a node of this cluster that
 // could not log in did.
 func (e *external) otherLogin(ctx context.Context, mg *v1alpha1.Machine, login loginRecord) (bool, error) {
-	meanwhile := func(t time.Time) bool {
-		return t.After(login.Since.Add(clockSkew)) && t.Before(login.Restarted.Add(-clockSkew))
+	concurrent := func(t time.Time) bool {
+		return t.After(login.FirstRequest.Add(clockSkew)) && t.Before(login.Restarted.Add(-clockSkew))
 	}
 	devices, err := e.api.Devices(ctx, tailscale.Cached)
 	if err != nil {
 		return false, errors.Wrap(err, "cannot list devices")
 	}
 	for _, d := range devices {
-		if d.NodeID != meta.NodeIDOf(mg) && meanwhile(d.Created.Time) {
+		if d.NodeID != meta.NodeIDOf(mg) && concurrent(d.Created.Time) {
 			return true, nil
 		}
 	}
@@ -197,7 +197,7 @@ func (e *external) otherLogin(ctx context.Context, mg *v1alpha1.Machine, login l
 			continue
 		}
 		// A record that cannot be read proves no login.
-		if r, err := recordOf(o); err == nil && meanwhile(r.Login.LoggedIn) {
+		if r, err := recordOf(o); err == nil && concurrent(r.Login.LoggedIn) {
 			return true, nil
 		}
 	}
@@ -207,7 +207,7 @@ func (e *external) otherLogin(ctx context.Context, mg *v1alpha1.Machine, login l
 // withdrawRequest removes the node's request for a key from its state Secret. The node may make
 // another one at any time.
 func withdrawRequest(ctx context.Context, kube client.Client, state *corev1.Secret) error {
-	before := state.DeepCopy()
+	original := state.DeepCopy()
 	delete(state.Data, kubetypes.KeyReissueAuthkey)
-	return errors.Wrap(kube.Patch(ctx, state, client.MergeFrom(before)), "cannot withdraw the node's request for an auth key")
+	return errors.Wrap(kube.Patch(ctx, state, client.MergeFrom(original)), "cannot withdraw the node's request for an auth key")
 }

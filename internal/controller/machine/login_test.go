@@ -20,11 +20,11 @@ import (
 )
 
 func TestLoginRecordNext(t *testing.T) {
-	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	since := ago(time.Hour)
+	ago := func(d time.Duration) time.Time { return testTime.Add(-d) }
+	start := ago(time.Hour)
 	cases := map[string]struct {
 		reason    string
-		have      loginRecord
+		existing  loginRecord
 		asks      bool
 		connected bool
 		other     bool
@@ -36,84 +36,84 @@ func TestLoginRecordNext(t *testing.T) {
 			connected: true,
 		},
 		"First": {
-			reason: "A first request begins to count, and remembers the last login for other machines.",
-			have:   loginRecord{LoggedIn: since},
-			asks:   true,
-			want:   loginRecord{Since: now, Asked: now, LoggedIn: since},
+			reason:   "A first request begins to count, and remembers the last login for other machines.",
+			existing: loginRecord{LoggedIn: start},
+			asks:     true,
+			want:     loginRecord{FirstRequest: testTime, LastRequest: testTime, LoggedIn: start},
 		},
 		"StillListedAsConnected": {
 			reason:    "The API may show the device as connected for a while: the node is not back.",
-			have:      loginRecord{Since: ago(20 * time.Second), Asked: ago(20 * time.Second)},
+			existing:  loginRecord{FirstRequest: ago(20 * time.Second), LastRequest: ago(20 * time.Second)},
 			connected: true,
-			want:      loginRecord{Since: ago(20 * time.Second), Asked: ago(20 * time.Second)},
+			want:      loginRecord{FirstRequest: ago(20 * time.Second), LastRequest: ago(20 * time.Second)},
 		},
 		"TooSoon": {
-			reason: "A restart waits.",
-			have:   loginRecord{Since: since, Asked: ago(59 * time.Second), Restarts: 1},
-			want:   loginRecord{Since: since, Asked: ago(59 * time.Second), Restarts: 1},
+			reason:   "A restart waits.",
+			existing: loginRecord{FirstRequest: start, LastRequest: ago(59 * time.Second), Restarts: 1},
+			want:     loginRecord{FirstRequest: start, LastRequest: ago(59 * time.Second), Restarts: 1},
 		},
 		"Second": {
-			reason: "The second restart comes after a minute.",
-			have:   loginRecord{Since: since, Asked: ago(time.Minute), Restarts: 1},
-			want:   loginRecord{Since: since, Restarts: 2, Restarted: now},
-			step:   stepRestart,
+			reason:   "The second restart comes after a minute.",
+			existing: loginRecord{FirstRequest: start, LastRequest: ago(time.Minute), Restarts: 1},
+			want:     loginRecord{FirstRequest: start, Restarts: 2, Restarted: testTime},
+			step:     stepRestart,
 		},
 		"Fifth": {
-			reason: "Later restarts have the last delay, while no other machine logs in.",
-			have:   loginRecord{Since: since, Asked: ago(30 * time.Minute), Restarts: 4},
-			want:   loginRecord{Since: since, Restarts: 5, Restarted: now},
-			step:   stepRestart,
+			reason:   "Later restarts have the last delay, while no other machine logs in.",
+			existing: loginRecord{FirstRequest: start, LastRequest: ago(30 * time.Minute), Restarts: 4},
+			want:     loginRecord{FirstRequest: start, Restarts: 5, Restarted: testTime},
+			step:     stepRestart,
 		},
 		"Future": {
-			reason: "A time in the future comes from another clock, and does not delay a restart.",
-			have:   loginRecord{Since: since, Asked: ago(-time.Hour)},
-			want:   loginRecord{Since: since, Restarts: 1, Restarted: now},
-			step:   stepRestart,
+			reason:   "A time in the future comes from another clock, and does not delay a restart.",
+			existing: loginRecord{FirstRequest: start, LastRequest: ago(-time.Hour)},
+			want:     loginRecord{FirstRequest: start, Restarts: 1, Restarted: testTime},
+			step:     stepRestart,
 		},
 		"AskedAgain": {
-			reason: "A request after a restart begins the next delay.",
-			have:   loginRecord{Since: since, Restarts: 1, Restarted: ago(time.Minute)},
-			asks:   true,
-			want:   loginRecord{Since: since, Asked: now, Restarts: 1, Restarted: ago(time.Minute)},
+			reason:   "A request after a restart begins the next delay.",
+			existing: loginRecord{FirstRequest: start, Restarts: 1, Restarted: ago(time.Minute)},
+			asks:     true,
+			want:     loginRecord{FirstRequest: start, LastRequest: testTime, Restarts: 1, Restarted: ago(time.Minute)},
 		},
 		"LoggedIn": {
 			reason:    "A node that is back after a restart starts again.",
-			have:      loginRecord{Since: since, Restarts: 3, Restarted: ago(time.Second)},
+			existing:  loginRecord{FirstRequest: start, Restarts: 3, Restarted: ago(time.Second)},
 			connected: true,
-			want:      loginRecord{LoggedIn: now},
+			want:      loginRecord{LoggedIn: testTime},
 		},
 		"LoggedInByItself": {
 			reason:    "Containerboot exits after ten minutes, and may log in then, before the next restart is due.",
-			have:      loginRecord{Since: since, Asked: ago(11 * time.Minute), Restarts: 3},
+			existing:  loginRecord{FirstRequest: start, LastRequest: ago(11 * time.Minute), Restarts: 3},
 			connected: true,
-			want:      loginRecord{LoggedIn: now},
+			want:      loginRecord{LoggedIn: testTime},
 		},
 		"NotExhausted": {
-			reason: "Before the fourth restart, no key is issued although others log in.",
-			have:   loginRecord{Since: since, Restarts: 3, Restarted: ago(time.Minute)},
-			asks:   true,
-			other:  true,
-			want:   loginRecord{Since: since, Asked: now, Restarts: 3, Restarted: ago(time.Minute)},
+			reason:   "Before the fourth restart, no key is issued although others log in.",
+			existing: loginRecord{FirstRequest: start, Restarts: 3, Restarted: ago(time.Minute)},
+			asks:     true,
+			other:    true,
+			want:     loginRecord{FirstRequest: start, LastRequest: testTime, Restarts: 3, Restarted: ago(time.Minute)},
 		},
 		"Exhausted": {
-			reason: "After the fourth restart, and while others log in, the node itself is at fault.",
-			have:   loginRecord{Since: since, Restarts: 4, Restarted: ago(time.Minute)},
-			asks:   true,
-			other:  true,
-			want:   loginRecord{Since: since, Asked: now, Restarts: 4, Restarted: ago(time.Minute)},
-			step:   stepReplace,
+			reason:   "After the fourth restart, and while others log in, the node itself is at fault.",
+			existing: loginRecord{FirstRequest: start, Restarts: 4, Restarted: ago(time.Minute)},
+			asks:     true,
+			other:    true,
+			want:     loginRecord{FirstRequest: start, LastRequest: testTime, Restarts: 4, Restarted: ago(time.Minute)},
+			step:     stepReplace,
 		},
 		"ExhaustedBeforeAttempt": {
-			reason: "A node that waits for its next restart may be healthy, and keeps its device.",
-			have:   loginRecord{Since: since, Asked: ago(30 * time.Minute), Restarts: 4},
-			other:  true,
-			want:   loginRecord{Since: since, Restarts: 5, Restarted: now},
-			step:   stepRestart,
+			reason:   "A node that waits for its next restart may be healthy, and keeps its device.",
+			existing: loginRecord{FirstRequest: start, LastRequest: ago(30 * time.Minute), Restarts: 4},
+			other:    true,
+			want:     loginRecord{FirstRequest: start, Restarts: 5, Restarted: testTime},
+			step:     stepRestart,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, step := tc.have.next(tc.asks, tc.connected, tc.other, now)
+			got, step := tc.existing.next(tc.asks, tc.connected, tc.other, testTime)
 			if diff := cmp.Diff(tc.want, got); diff != "" || step != tc.step {
 				t.Errorf("\n%s\nnext(...): step %d, want %d; -want, +got:\n%s", tc.reason, step, tc.step, diff)
 			}
@@ -154,7 +154,7 @@ func (w *simWorld) cut() {
 	id, _ := w.device()
 	w.sim.SetOnline(id, false)
 	w.pod()
-	if _, asked := w.get("edge-ingress-0").Data[kubetypes.KeyReissueAuthkey]; !asked {
+	if _, ok := w.get("edge-ingress-0").Data[kubetypes.KeyReissueAuthkey]; !ok {
 		w.t.Fatal("want the pod to ask for a key")
 	}
 }
@@ -176,8 +176,8 @@ func (w *simWorld) report(loginError string) {
 // step moves the clock by d, by ten seconds at a time, as the provider polls.
 func (w *simWorld) step(d time.Duration) {
 	w.t.Helper()
-	for end := w.now.Add(d); w.now.Before(end); {
-		w.now = w.now.Add(10 * time.Second)
+	for end := w.at.Add(d); w.at.Before(end); {
+		w.at = w.at.Add(10 * time.Second)
 		w.reconcile()
 		w.pod()
 	}
@@ -201,24 +201,24 @@ func TestControlAway(t *testing.T) {
 	failing := "LoginFailed The node cannot log in, although its device is in the tailnet and authorized; it keeps its identity, and its container is restarted, " +
 		"at growing intervals, until the control server lets it in; the node reports: register request: connection refused, tskey-***"
 	for _, s := range []struct {
-		after    time.Duration
+		delay    time.Duration
 		restarts int
 	}{{20 * time.Second, 0}, {20 * time.Second, 1}, {80 * time.Second, 2}, {320 * time.Second, 3}, {29 * time.Minute, 3}, {2 * time.Minute, 4}, {31 * time.Minute, 5}} {
-		w.step(s.after)
+		w.step(s.delay)
 		got := seen{Restarts: w.restarts}
 		got.Device, got.Keys = w.device()
 		c := w.mg.GetCondition("Ready")
 		got.Ready = string(c.Reason) + " " + c.Message
 		if diff := cmp.Diff(seen{Device: id, Restarts: s.restarts, Ready: failing}, got); diff != "" {
-			t.Errorf("%s later: -want, +got:\n%s", s.after, diff)
+			t.Errorf("%s later: -want, +got:\n%s", s.delay, diff)
 		}
 	}
 	w.away = false
 	w.report("")
 	w.step(32 * time.Minute)
 	w.well("when control is back")
-	if now, _ := w.device(); now != id {
-		t.Errorf("the device was %s, is %s", id, now)
+	if current, _ := w.device(); current != id {
+		t.Errorf("the device was %s, is %s", id, current)
 	}
 	if r, err := recordOf(w.mg); err != nil || r.Login.open() {
 		t.Error("want the record to be closed")
@@ -246,7 +246,7 @@ func TestLastResort(t *testing.T) {
 					w.t.Fatal(err)
 				}
 				// Devices are made by the real clock.
-				w.now = time.Now().Add(2 * clockSkew)
+				w.at = time.Now().Add(2 * clockSkew)
 			},
 			restarted: true,
 		},
@@ -260,8 +260,8 @@ func TestLastResort(t *testing.T) {
 				if err := w.kube.Create(w.t.Context(), mg); err != nil {
 					w.t.Fatal(err)
 				}
-				e := connectTo(w.t, w.kube, w.api, mg, w.now)
-				if err := e.save(w.t.Context(), mg, record{Login: loginRecord{LoggedIn: w.now}}); err != nil {
+				e := connectTo(w.t, w.kube, w.api, mg, w.at)
+				if err := e.save(w.t.Context(), mg, record{Login: loginRecord{LoggedIn: w.at}}); err != nil {
 					w.t.Fatal(err)
 				}
 			},
@@ -274,24 +274,24 @@ func TestLastResort(t *testing.T) {
 			id, _ := w.device()
 			w.cut()
 			w.step(2 * time.Hour)
-			if now, keys := w.device(); now != id || keys != 0 {
-				t.Fatalf("without another login: device %s, want %s, and no key, got %d", now, id, keys)
+			if current, keys := w.device(); current != id || keys != 0 {
+				t.Fatalf("without another login: device %s, want %s, and no key, got %d", current, id, keys)
 			}
 			tc.other(w)
 			if !tc.restarted {
 				w.step(time.Minute)
 			}
-			if now, keys := w.device(); now != id || keys != 0 {
-				t.Fatalf("before another attempt: device %s, want %s, and no key, got %d", now, id, keys)
+			if current, keys := w.device(); current != id || keys != 0 {
+				t.Fatalf("before another attempt: device %s, want %s, and no key, got %d", current, id, keys)
 			}
 			w.step(40 * time.Minute)
-			if now, keys := w.device(); now != "" || keys != 1 {
-				t.Fatalf("\n%s\nwant the device to be deleted, and one key; got device %q, %d keys", tc.reason, now, keys)
+			if current, keys := w.device(); current != "" || keys != 1 {
+				t.Fatalf("\n%s\nwant the device to be deleted, and one key; got device %q, %d keys", tc.reason, current, keys)
 			}
 			w.away = false
 			w.step(3 * time.Minute)
-			if now, _ := w.device(); now == id || now == "" {
-				t.Errorf("\n%s\nwant another device, got %q", tc.reason, now)
+			if current, _ := w.device(); current == id || current == "" {
+				t.Errorf("\n%s\nwant another device, got %q", tc.reason, current)
 			}
 		})
 	}
@@ -306,7 +306,7 @@ func TestUnknownIsNotGone(t *testing.T) {
 	if err := w.sim.SetFaults(tailnetsim.Fault{Status: 503}); err != nil {
 		t.Fatal(err)
 	}
-	e := connectTo(t, w.kube, w.api, w.mg, w.now)
+	e := connectTo(t, w.kube, w.api, w.mg, w.at)
 	if _, err := e.Observe(t.Context(), w.mg); err == nil {
 		t.Error("want an error while the API fails")
 	}
@@ -316,8 +316,8 @@ func TestUnknownIsNotGone(t *testing.T) {
 	if err := w.sim.SetFaults(); err != nil {
 		t.Fatal(err)
 	}
-	if now, keys := w.device(); now != id || keys != 0 {
-		t.Errorf("device %s, want %s, and no key, got %d", now, id, keys)
+	if current, keys := w.device(); current != id || keys != 0 {
+		t.Errorf("device %s, want %s, and no key, got %d", current, id, keys)
 	}
 }
 
@@ -340,16 +340,16 @@ func (f laggingAPI) Devices(ctx context.Context, s tailscale.Staleness) ([]tails
 func TestRequestNeedsRecentDevice(t *testing.T) {
 	w := newWorld(t)
 	w.settle()
-	w.api.use("k1", "n1", now)
+	w.api.use("k1", "n1", testTime)
 	w.write(wholeState("device_id", "n1"))
 	w.settle()
 	cached := []tailscale.Device{w.api.devices["n1"]}
 	d := w.api.devices["n1"]
-	d.ConnectedToControl, d.Expires = false, tsclient.Time{Time: w.now}
+	d.ConnectedToControl, d.Expires = false, tsclient.Time{Time: w.at}
 	w.api.devices["n1"] = d
 	w.write(wholeState("device_id", "n1", "reissue_authkey", ""))
-	w.now = w.now.Add(time.Minute)
-	e := connectTo(t, w.kube, laggingAPI{fakeAPI: w.api, cached: cached}, w.mg, w.now)
+	w.at = w.at.Add(time.Minute)
+	e := connectTo(t, w.kube, laggingAPI{fakeAPI: w.api, cached: cached}, w.mg, w.at)
 	if _, err := e.Update(t.Context(), w.mg); err != nil {
 		t.Fatalf("Update(...): %v", err)
 	}

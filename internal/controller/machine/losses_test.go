@@ -39,7 +39,7 @@ type simWorld struct {
 	sim  *simtest.Running
 	api  api
 	mg   *v1alpha1.Machine
-	now  time.Time
+	at   time.Time
 
 	// askedWith is the auth key that the pod had when it requested another one and began to wait.
 	// It is nil while the pod does not wait.
@@ -63,8 +63,8 @@ func newSimWorld(t *testing.T) *simWorld {
 		}
 	}
 	// The simulator makes devices by the real clock, and after their keys.
-	w := &simWorld{t: t, sim: simtest.StartAPI(t), now: time.Now().AddDate(0, -1, 0)}
-	w.mg = machine(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(w.now) })
+	w := &simWorld{t: t, sim: simtest.StartAPI(t), at: time.Now().AddDate(0, -1, 0)}
+	w.mg = machine(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(w.at) })
 	w.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(w.mg.DeepCopy()).Build()
 	c, err := tailscale.NewClient(
 		tailscale.Config{URL: w.sim.URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
@@ -101,7 +101,7 @@ func (w *simWorld) configKey() string {
 // reconcile runs the provider once.
 func (w *simWorld) reconcile() {
 	w.t.Helper()
-	e := connectTo(w.t, w.kube, w.api, w.mg, w.now)
+	e := connectTo(w.t, w.kube, w.api, w.mg, w.at)
 	o, err := e.Observe(w.t.Context(), w.mg)
 	if err != nil {
 		w.t.Fatalf("Observe(...): %v", err)
@@ -122,9 +122,9 @@ func (w *simWorld) pod() {
 	if st.Data == nil {
 		st.Data = map[string][]byte{}
 	}
-	if asked := w.get("edge-ingress-0-config").GetAnnotations()[meta.AnnotationRestart]; asked != w.restart {
+	if restart := w.get("edge-ingress-0-config").GetAnnotations()[meta.AnnotationRestart]; restart != w.restart {
 		// The agent fails the probe of the container, which loses what it waits for.
-		w.restart, w.askedWith = asked, nil
+		w.restart, w.askedWith = restart, nil
 		w.restarts++
 	}
 	if w.askedWith != nil {
@@ -208,7 +208,7 @@ func (w *simWorld) run() {
 }
 
 // well fails the test unless the machine is Ready, its device is the only one, and no key is left.
-func (w *simWorld) well(when string) {
+func (w *simWorld) well(stage string) {
 	w.t.Helper()
 	type seen struct {
 		Ready, Device string
@@ -233,7 +233,7 @@ func (w *simWorld) well(when string) {
 	id := idOf(w.get("edge-ingress-0").Data[profile])
 	want := seen{Ready: "True ", Device: id, Devices: []string{id}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		w.t.Fatalf("%s: -want, +got:\n%s", when, diff)
+		w.t.Fatalf("%s: -want, +got:\n%s", stage, diff)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestLosses(t *testing.T) {
 					w.t.Fatalf("cannot expire the node key: %d, %v", res.StatusCode, err)
 				}
 				// The key expired by the real clock.
-				w.now = time.Now().Add(time.Duration(w.joined) * reissueInterval)
+				w.at = time.Now().Add(time.Duration(w.joined) * reissueInterval)
 			},
 		},
 		"StateLost": {
@@ -288,7 +288,7 @@ func TestLosses(t *testing.T) {
 				}
 				// The state was deleted by the real clock, which also dates devices. Keys are not
 				// issued in quick succession.
-				w.now = time.Now().Add(stateDeletedGrace + time.Second + time.Duration(w.joined-1)*reissueInterval)
+				w.at = time.Now().Add(stateDeletedGrace + time.Second + time.Duration(w.joined-1)*reissueInterval)
 			},
 		},
 		"ConfigSecretDeleted": {
@@ -307,7 +307,7 @@ func TestLosses(t *testing.T) {
 			w.run()
 			w.well("at first")
 			for range 2 {
-				w.now = w.now.Add(time.Hour)
+				w.at = w.at.Add(time.Hour)
 				tc.lose(w)
 				w.run()
 				w.well(tc.reason)
@@ -321,14 +321,14 @@ func TestKeyExpiresWhileWaiting(t *testing.T) {
 	w := newSimWorld(t)
 	w.reconcile()
 	first := w.configKey()
-	w.now = w.now.Add(keyExpiry - keyRenewal - time.Minute)
+	w.at = w.at.Add(keyExpiry - keyRenewal - time.Minute)
 	w.reconcile()
 	if w.configKey() != first {
 		t.Error("want the key to stay while it is good")
 	}
 	for range 3 {
 		last := w.configKey()
-		w.now = w.now.Add(keyExpiry)
+		w.at = w.at.Add(keyExpiry)
 		w.reconcile()
 		if w.configKey() == last || w.configKey() == "" {
 			t.Fatal("want another key before the one that waits expires")
@@ -358,7 +358,7 @@ func TestKeyRevokedWhileWaiting(t *testing.T) {
 	if w.joined != 0 || w.askedWith == nil {
 		t.Fatal("want the pod to have asked and to wait")
 	}
-	w.now = w.now.Add(reissueInterval)
+	w.at = w.at.Add(reissueInterval)
 	w.run()
 	w.well("when the next key is allowed")
 }
@@ -380,7 +380,7 @@ func TestReissueIsLimited(t *testing.T) {
 			}
 		}
 		w.write(st)
-		w.now = w.now.Add(5 * time.Second)
+		w.at = w.at.Add(5 * time.Second)
 	}
 	if most := int(20*5*time.Second/reissueInterval) + 1; len(keys) > most || len(keys) < 2 {
 		t.Errorf("want at most %d keys in 100 seconds and more than one, got %d", most, len(keys))

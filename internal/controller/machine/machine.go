@@ -66,13 +66,13 @@ type connector struct {
 	kube    client.Client
 	connect func(ctx context.Context, mg resource.ModernManaged) (connection, error)
 	record  event.Recorder
-	now     func() time.Time
+	clock   func() time.Time
 }
 
 // Connect connects to the tailnet. The deletion of a machine that never got a key needs no
 // connection.
 func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.TypedExternalClient[*v1alpha1.Machine], error) {
-	e := &external{kube: c.kube, record: c.record, now: c.now}
+	e := &external{kube: c.kube, record: c.record, clock: c.clock}
 	if xpmeta.WasDeleted(mg) {
 		s, err := getSecrets(ctx, c.kube, mg)
 		if err != nil {
@@ -105,7 +105,7 @@ type external struct {
 
 	kube   client.Client
 	record event.Recorder
-	now    func() time.Time
+	clock  func() time.Time
 }
 
 // Observe observes the machine's Secrets and its device. It reports that a machine exists unless
@@ -125,8 +125,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		return managed.ExternalObservation{}, err
 	}
 	if xpmeta.WasDeleted(mg) {
-		left, err := e.remains(ctx, mg, s)
-		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
+		remaining, err := e.remains(ctx, mg, s)
+		return managed.ExternalObservation{ResourceExists: remaining, ResourceUpToDate: true}, err
 	}
 	if unclaimed(mg, s) {
 		c, err := e.waitsForRestore(ctx, mg, s)
@@ -153,16 +153,16 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 	observeTailscaled(mg)
 	if at := s.state.GetDeletionTimestamp(); at != nil {
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The state Secret was deleted; it is made again"))
-		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: e.now().Before(at.Add(stateDeletedGrace))}, nil
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: e.clock().Before(at.Add(stateDeletedGrace))}, nil
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: p.done() && s.state.GetLabels()[meta.LabelBackup] != ""}, nil
 }
 
 // plan looks up the device and decides what the machine needs.
 func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, r record, s podSecrets) (plan, *tailscale.Device, error) {
-	_, asked := s.state.Data[kubetypes.KeyReissueAuthkey]
+	_, keyRequested := s.state.Data[kubetypes.KeyReissueAuthkey]
 	first := tailscale.Cached
-	if asked || r.Login.open() {
+	if keyRequested || r.Login.open() {
 		// Whether the device is usable and connected decides what the node gets.
 		first = tailscale.Recent
 	}
@@ -192,7 +192,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, r record, s p
 		clusterID:  e.clusterID,
 		controlURL: e.controlURL,
 		tags:       wantedTags(e.tags, mg),
-		now:        e.now(),
+		at:         e.clock(),
 		otherLogin: other,
 		silent:     silent(mg.Status.Agent),
 	})
@@ -230,7 +230,7 @@ func (e *external) device(ctx context.Context, id string, first tailscale.Stalen
 
 // report sets the status. It does not change what the agent reports.
 func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, hasKey bool) {
-	before := mg.Status.AtProvider
+	previous := mg.Status.AtProvider
 	// The node ID is kept when its device is gone.
 	o := v1alpha1.MachineObservation{KeyIssued: hasKey, NodeID: p.nodeID}
 	if o.NodeID == "" || p.replaced != "" {
@@ -244,7 +244,7 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 			e.record.Event(mg, event.Warning(reasonDeviceRefused, errors.New(c.Message)))
 		}
 		mg.SetConditions(c)
-	case p.asked:
+	case p.keyRequested:
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The node could not log in and asked for a new auth key" + loginErrorOf(mg)))
 	case d == nil && p.nodeID == "":
 		mg.SetConditions(waitingForLogin(mg))
@@ -259,7 +259,7 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 		if !d.ConnectedToControl && d.LastSeen != nil && !d.LastSeen.IsZero() {
 			o.LastSeen = &metav1.Time{Time: d.LastSeen.UTC().Truncate(time.Second)}
 		}
-		if before.NodeID != d.NodeID || before.Name == "" {
+		if previous.NodeID != d.NodeID || previous.Name == "" {
 			e.record.Event(mg, event.Normal(reasonDeviceJoined, "Device "+d.Name+" joined the tailnet"))
 		}
 		ready := xpv2.Available()
@@ -282,14 +282,14 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 // problem has none, unless it had one before.
 func reportNetwork(mg *v1alpha1.Machine) {
 	a := mg.Status.Agent
-	before := mg.GetCondition(meta.TypeNetworkReady)
+	previous := mg.GetCondition(meta.TypeNetworkReady)
 	switch {
 	case a != nil && a.Network != nil:
 		mg.SetConditions(xpv2.Condition{
 			Type: meta.TypeNetworkReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(),
 			Reason: xpv2.ConditionReason(a.Network.Reason), Message: a.Network.Message,
 		})
-	case a != nil && before.Status == corev1.ConditionFalse:
+	case a != nil && previous.Status == corev1.ConditionFalse:
 		mg.SetConditions(xpv2.Condition{Type: meta.TypeNetworkReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonNetworkUsable})
 	}
 }
@@ -369,7 +369,7 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 	if p.issueKey {
 		return e.issueKey(ctx, mg, r, s, p)
 	}
-	before := r.Login
+	previous := r.Login
 	if p.login != nil {
 		r.Login = *p.login
 		if err := e.save(ctx, mg, r); err != nil {
@@ -381,7 +381,7 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 			return err
 		}
 	}
-	if p.failing && !before.open() {
+	if p.failing && !previous.open() {
 		e.record.Event(mg, event.Warning(reasonCannotLogIn, errors.New("the node cannot log in and asked for an auth key; it gets none, because its device is in the tailnet and authorized"+loginErrorOf(mg))))
 	}
 	if !p.withdraw {
@@ -441,7 +441,7 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, r record,
 	if err != nil {
 		return err
 	}
-	r.Key = keyRecord{ID: k.ID, Issued: e.now().UTC().Truncate(time.Second), Tags: tags}
+	r.Key = keyRecord{ID: k.ID, Issued: e.clock().UTC().Truncate(time.Second), Tags: tags}
 	if p.retire != "" {
 		r.Retired = p.retire
 	}

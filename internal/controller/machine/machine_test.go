@@ -41,7 +41,7 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("state Secret: -want, +got:\n%s", diff)
 	}
 
-	w.api.use("k1", "n1", now)
+	w.api.use("k1", "n1", testTime)
 	w.write(map[string]string{"device_id": "n1"})
 	w.settle()
 	if w.authKey() != "" || w.ready().Status != corev1.ConditionTrue || w.mg.Status.AtProvider.NodeID != "n1" {
@@ -49,7 +49,7 @@ func TestLifecycle(t *testing.T) {
 	}
 
 	// An admin deletes the device; the node requests a new key.
-	w.now = w.now.Add(time.Minute)
+	w.at = w.at.Add(time.Minute)
 	delete(w.api.devices, "n1")
 	w.settle()
 	if w.ready().Status != corev1.ConditionFalse {
@@ -62,14 +62,14 @@ func TestLifecycle(t *testing.T) {
 	}
 	w.write(map[string]string{})
 	w.settle()
-	w.api.use("k2", "n2", w.now)
+	w.api.use("k2", "n2", w.at)
 	w.write(map[string]string{"device_id": "n2"})
 	w.settle()
 	if w.authKey() != "" || w.ready().Status != corev1.ConditionTrue || w.mg.Status.AtProvider.NodeID != "n2" {
 		t.Fatalf("machine that came back: want Ready, got %v", w.ready())
 	}
 
-	deleted := metav1.NewTime(w.now)
+	deleted := metav1.NewTime(w.at)
 	w.mg.DeletionTimestamp = &deleted
 	w.settle()
 	w.empty()
@@ -77,44 +77,44 @@ func TestLifecycle(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		before func(w *world)
-		left   []string // Devices.
+		reason    string
+		setup     func(w *world)
+		remaining []string // Devices.
 	}{
 		"KeyUnused": {
-			reason: "An unused key is deleted, and the device of a namesake stays.",
-			before: func(w *world) { w.api.use("other", "namesake", now) },
-			left:   []string{"namesake"},
+			reason:    "An unused key is deleted, and the device of a namesake stays.",
+			setup:     func(w *world) { w.api.use("other", "namesake", testTime) },
+			remaining: []string{"namesake"},
 		},
 		"NodeIDNotInStatus": {
 			reason: "A node that joined after the last observation is found in its state.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
 				w.write(map[string]string{"device_id": "n1"})
 			},
 		},
 		"StateLost": {
 			reason: "A node whose state Secret is gone is found by its properties.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
 				w.api.offline("n1")
 				w.write(map[string]string{})
 			},
 		},
 		"StateLostOnline": {
 			reason: "A device that stays online after the machine's pod must have ended belongs to another cluster.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
 				w.write(map[string]string{})
-				w.now = w.now.Add(offlineGrace)
-				w.deleted = now
+				w.at = w.at.Add(offlineGrace)
+				w.deleted = testTime
 			},
-			left: []string{"n1"},
+			remaining: []string{"n1"},
 		},
 		"StateLostHeldByState": {
 			reason: "A device in the state of another Machine belongs to that Machine.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
 				w.api.offline("n1")
 				s := &corev1.Secret{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x-0", Labels: map[string]string{meta.LabelSecretType: meta.SecretTypeState}},
@@ -124,32 +124,32 @@ func TestDelete(t *testing.T) {
 					w.t.Fatal(err)
 				}
 			},
-			left: []string{"n1"},
+			remaining: []string{"n1"},
 		},
 		"StateLostSameHostname": {
 			reason: "If another Machine has the hostname, the device may belong to that Machine.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
 				w.api.offline("n1")
 				other := machine(func(m *v1alpha1.Machine) { m.Namespace, m.UID = "other", "other" })
 				if err := w.kube.Create(w.t.Context(), other); err != nil {
 					w.t.Fatal(err)
 				}
 			},
-			left: []string{"n1"},
+			remaining: []string{"n1"},
 		},
 		"StateLostYounger": {
 			reason: "A device that joined when the machine's key had expired used another one.",
-			before: func(w *world) {
-				w.api.use("k1", "younger", now.Add(keyExpiry+time.Hour))
+			setup: func(w *world) {
+				w.api.use("k1", "younger", testTime.Add(keyExpiry+time.Hour))
 				w.api.offline("younger")
 			},
-			left: []string{"younger"},
+			remaining: []string{"younger"},
 		},
 		"NeverIssued": {
 			reason: "A machine that never got a key has no device: a similar device belongs to another cluster.",
-			before: func(w *world) {
-				w.api.use("other", "namesake", now)
+			setup: func(w *world) {
+				w.api.use("other", "namesake", testTime)
 				w.api.offline("namesake")
 				config := w.secret("edge-ingress-0-config")
 				config.Data = nil
@@ -159,12 +159,12 @@ func TestDelete(t *testing.T) {
 				w.unrecord()
 				delete(w.api.keys, "k1")
 			},
-			left: []string{"namesake"},
+			remaining: []string{"namesake"},
 		},
 		"ConfigLost": {
 			reason: "The record of the key is not in the config Secret, which anyone with the role edit can delete.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
 				w.api.offline("n1")
 				w.write(map[string]string{})
 				if err := w.kube.Delete(w.t.Context(), w.secret("edge-ingress-0-config")); err != nil {
@@ -174,35 +174,35 @@ func TestDelete(t *testing.T) {
 		},
 		"CrashAfterRevocation": {
 			reason: "After a restart, the provider still knows that the key which it revoked was unused.",
-			before: func(w *world) {
-				w.api.use("other", "namesake", now)
+			setup: func(w *world) {
+				w.api.use("other", "namesake", testTime)
 				w.api.offline("namesake")
 				e := w.external()
 				if _, err := e.deleteKeys(w.t.Context(), w.mg, w.record()); err != nil {
 					w.t.Fatal(err)
 				}
 			},
-			left: []string{"namesake"},
+			remaining: []string{"namesake"},
 		},
 		"StateLostTwoAlike": {
 			reason: "If two devices look alike, neither is deleted.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
-				w.api.use("other", "namesake", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
+				w.api.use("other", "namesake", testTime)
 			},
-			left: []string{"n1", "namesake"},
+			remaining: []string{"n1", "namesake"},
 		},
 		"StateLostOlder": {
 			reason: "A device that is older than the machine is not the machine's.",
-			before: func(w *world) {
-				w.api.use("k1", "older", now.Add(-time.Hour))
+			setup: func(w *world) {
+				w.api.use("k1", "older", testTime.Add(-time.Hour))
 				w.api.offline("older")
 			},
-			left: []string{"older"},
+			remaining: []string{"older"},
 		},
 		"OrphanKey": {
 			reason: "A key that was minted but never recorded is found by its description.",
-			before: func(w *world) {
+			setup: func(w *world) {
 				w.api.keys["orphan"] = tailscale.Key{ID: "orphan", Description: keyDescription("cluster", w.mg)}
 			},
 		},
@@ -211,14 +211,14 @@ func TestDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.settle()
-			tc.before(w)
-			deleted := metav1.NewTime(w.now)
+			tc.setup(w)
+			deleted := metav1.NewTime(w.at)
 			if !w.deleted.IsZero() {
 				deleted = metav1.NewTime(w.deleted)
 			}
 			w.mg.DeletionTimestamp = &deleted
 			w.settle()
-			if diff := cmp.Diff(tc.left, slices.Sorted(maps.Keys(w.api.devices))); diff != "" {
+			if diff := cmp.Diff(tc.remaining, slices.Sorted(maps.Keys(w.api.devices))); diff != "" {
 				t.Errorf("\n%s\ndevices: -want, +got:\n%s", tc.reason, diff)
 			}
 			for id, k := range w.api.keys {
@@ -238,9 +238,9 @@ func TestDelete(t *testing.T) {
 func TestDeleteWaitsForPod(t *testing.T) {
 	w := newWorld(t)
 	w.settle()
-	w.api.use("k1", "n1", now)
+	w.api.use("k1", "n1", testTime)
 	w.write(map[string]string{})
-	deleted := metav1.NewTime(w.now)
+	deleted := metav1.NewTime(w.at)
 	w.mg.DeletionTimestamp = &deleted
 	if _, err := w.external().Delete(t.Context(), w.mg); err == nil || len(w.api.devices) != 1 {
 		t.Fatalf("Delete(...): want an error while the device is online, got %v and %d devices", err, len(w.api.devices))
@@ -254,7 +254,7 @@ func TestCrashBetweenMintAndRecord(t *testing.T) {
 	w := newWorld(t)
 	w.api.keys["orphan"] = tailscale.Key{ID: "orphan", Description: keyDescription("cluster", w.mg)}
 	w.settle()
-	if _, left := w.api.keys["orphan"]; left || len(w.api.keys) != 1 {
+	if _, ok := w.api.keys["orphan"]; ok || len(w.api.keys) != 1 {
 		t.Errorf("want one key that is known, got %v", slices.Collect(maps.Keys(w.api.keys)))
 	}
 }
@@ -262,7 +262,7 @@ func TestCrashBetweenMintAndRecord(t *testing.T) {
 func TestStateSecretDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.settle()
-	w.api.use("k1", "n1", now)
+	w.api.use("k1", "n1", testTime)
 	w.write(map[string]string{"device_id": "n1"})
 	w.settle()
 
@@ -271,23 +271,23 @@ func TestStateSecretDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := w.secret("edge-ingress-0").GetDeletionTimestamp()
-	w.now = at.Time
+	w.at = at.Time
 	w.settle()
 	if w.secret("edge-ingress-0").GetUID() != st.GetUID() || w.ready().Status != corev1.ConditionFalse {
 		t.Errorf("want the Secret to be kept for a while: its namespace may be going away")
 	}
-	w.now = at.Add(stateDeletedGrace)
+	w.at = at.Add(stateDeletedGrace)
 	w.settle()
 	if fresh := w.secret("edge-ingress-0"); fresh.GetDeletionTimestamp() != nil || len(fresh.Data) != 0 {
 		t.Errorf("want a new, empty Secret")
 	}
 
 	// The pod restarts without its state, requests a key, and joins again.
-	w.now = w.now.Add(time.Minute)
+	w.at = w.at.Add(time.Minute)
 	w.write(map[string]string{"reissue_authkey": ""})
 	w.settle()
 	w.write(map[string]string{})
-	w.api.use("k2", "n2", w.now)
+	w.api.use("k2", "n2", w.at)
 	w.write(map[string]string{"device_id": "n2"})
 	w.settle()
 	if diff := cmp.Diff([]string{"n2"}, slices.Sorted(maps.Keys(w.api.devices))); diff != "" || w.mg.Status.AtProvider.NodeID != "n2" {
@@ -300,7 +300,7 @@ func TestForeignSecretRefused(t *testing.T) {
 	if _, err := w.external().Observe(t.Context(), w.mg); err == nil || !strings.Contains(err.Error(), "not this Machine's") {
 		t.Errorf("Observe(...): want a foreign Secret to be refused, got: %v", err)
 	}
-	deleted := metav1.NewTime(w.now)
+	deleted := metav1.NewTime(w.at)
 	w.mg.DeletionTimestamp = &deleted
 	w.settle()
 	w.secret("edge-ingress-0")
@@ -312,7 +312,7 @@ func TestConnectDeletedNeverCreated(t *testing.T) {
 		kube:    newWorld(t).kube,
 		connect: func(context.Context, resource.ModernManaged) (connection, error) { return connection{}, errBoom },
 	}
-	deleted := metav1.NewTime(now)
+	deleted := metav1.NewTime(testTime)
 	mg := machine(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &deleted })
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {

@@ -22,21 +22,21 @@ func TestReportNetwork(t *testing.T) {
 	usable := xpv2.Condition{Type: meta.TypeNetworkReady, Status: corev1.ConditionTrue, Reason: meta.ReasonNetworkUsable}
 	none := xpv2.Condition{Type: meta.TypeNetworkReady, Status: corev1.ConditionUnknown}
 	cases := map[string]struct {
-		reason string
-		before []xpv2.Condition
-		agent  *v1alpha1.MachineAgentStatus
-		want   xpv2.Condition
+		reason   string
+		previous []xpv2.Condition
+		agent    *v1alpha1.MachineAgentStatus
+		want     xpv2.Condition
 	}{
 		"NoReport":  {reason: "Without a report nothing is known.", want: none},
 		"NoProblem": {reason: "A machine without a problem needs no condition.", agent: &v1alpha1.MachineAgentStatus{}, want: none},
 		"Problem":   {reason: "A problem is a condition with what to do.", agent: &v1alpha1.MachineAgentStatus{Network: problem}, want: failed},
-		"Solved":    {reason: "A condition says that the problem is gone.", before: []xpv2.Condition{failed}, agent: &v1alpha1.MachineAgentStatus{}, want: usable},
-		"Restarted": {reason: "A problem stays until a pod reports.", before: []xpv2.Condition{failed}, want: failed},
+		"Solved":    {reason: "A condition says that the problem is gone.", previous: []xpv2.Condition{failed}, agent: &v1alpha1.MachineAgentStatus{}, want: usable},
+		"Restarted": {reason: "A problem stays until a pod reports.", previous: []xpv2.Condition{failed}, want: failed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			mg := &v1alpha1.Machine{}
-			mg.SetConditions(tc.before...)
+			mg.SetConditions(tc.previous...)
 			mg.Status.Agent = tc.agent
 			reportNetwork(mg)
 			if diff := cmp.Diff(tc.want, mg.GetCondition(meta.TypeNetworkReady), cmpopts.IgnoreFields(xpv2.Condition{}, "LastTransitionTime")); diff != "" {

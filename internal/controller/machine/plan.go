@@ -39,7 +39,7 @@ type facts struct {
 	clusterID  string
 	controlURL string
 	tags       []string
-	now        time.Time
+	at         time.Time
 
 	// otherLogin reports whether another machine logged in while this one could not.
 	otherLogin bool
@@ -71,8 +71,8 @@ type plan struct {
 	// state and joined again, or "".
 	replaced string
 
-	// asked reports that the node waits for a key.
-	asked bool
+	// keyRequested reports that the node waits for a key.
+	keyRequested bool
 
 	// login is what to record of the node's login. Nil means that the record is right.
 	login *loginRecord
@@ -115,14 +115,14 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 
 	// The node requests a key by writing the key that it could not use, if any. It removes the
 	// request when it has read another key.
-	_, asked := f.state.Data[kubetypes.KeyReissueAuthkey]
+	_, keyRequested := f.state.Data[kubetypes.KeyReissueAuthkey]
 	asks := asksForKey(f.state, key) || f.silent && named != "" && needsKey(f, key)
-	kept := p.planLogin(f, asks)
-	loggedIn := (!asked || asks && kept) && p.nodeID != "" && p.nodeID != f.record.Retired && f.device != nil
+	retained := p.planLogin(f, asks)
+	loggedIn := (!keyRequested || asks && retained) && p.nodeID != "" && p.nodeID != f.record.Retired && f.device != nil
 
 	switch {
-	case !kept && (asks || p.lastResort || key == "" && f.record.Login.waits()):
-		p.asked, p.issueKey, p.retire = true, true, trusted
+	case !retained && (asks || p.lastResort || key == "" && f.record.Login.waits()):
+		p.keyRequested, p.issueKey, p.retire = true, true, trusted
 		if f.device != nil {
 			p.retire = p.nodeID
 		}
@@ -130,15 +130,15 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 		// A used key cannot be used again.
 		key = ""
 		p.tailnet = tailnetOf(f.device)
-		have := mg.GetAnnotations()
-		p.adopt = trusted != p.nodeID || have[meta.AnnotationClusterID] != f.clusterID || p.tailnet != "" && p.tailnet != have[annotationTailnet]
+		annotations := mg.GetAnnotations()
+		p.adopt = trusted != p.nodeID || annotations[meta.AnnotationClusterID] != f.clusterID || p.tailnet != "" && p.tailnet != annotations[annotationTailnet]
 		if trusted != "" && trusted != p.nodeID {
 			p.replaced = trusted
 		}
-	case named == "" && (key == "" || f.record.expired(f.now)):
+	case named == "" && (key == "" || f.record.expired(f.at)):
 		p.issueKey = true
 	}
-	if p.issueKey && f.record.recentlyIssued(f.now) {
+	if p.issueKey && f.record.recentlyIssued(f.at) {
 		p.issueKey, p.retire = false, ""
 	}
 	if p.issueKey {
@@ -151,8 +151,8 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	p.config = want
 	p.writeConfig = !bytes.Equal(want, f.config.Data[meta.ConfigKey]) || !p.login.or(f.record.Login).requested(f.config)
 	if loggedIn {
-		have := slices.Sorted(slices.Values(f.device.Tags))
-		p.setTags = len(f.tags) > 0 && !slices.Equal(have, f.tags)
+		tags := slices.Sorted(slices.Values(f.device.Tags))
+		p.setTags = len(f.tags) > 0 && !slices.Equal(tags, f.tags)
 	}
 	return p, nil
 }
@@ -161,8 +161,8 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 // expired, and its config has no key that it may still use. A node that reads the key when it starts
 // again joins as another device, also if it has the state of the one that is gone.
 func needsKey(f facts, key string) bool {
-	gone := f.strange == "" && (f.device == nil || f.device.Authorized && !usable(f.device, f.now))
-	return gone && (key == "" || f.record.expired(f.now))
+	unusable := f.strange == "" && (f.device == nil || f.device.Authorized && !usable(f.device, f.at))
+	return unusable && (key == "" || f.record.expired(f.at))
 }
 
 // nodeIDOfState returns the node ID that a node with this state has after a restart. It is empty
@@ -177,15 +177,15 @@ func nodeIDOfState(state *corev1.Secret) string {
 
 // expired reports whether the last key is about to expire. A key of unknown age counts as valid: the
 // node requests another one if it is not.
-func (r record) expired(now time.Time) bool {
+func (r record) expired(at time.Time) bool {
 	t, ok := r.issued()
-	return ok && now.After(t.Add(keyExpiry-keyRenewal))
+	return ok && at.After(t.Add(keyExpiry-keyRenewal))
 }
 
 // recentlyIssued reports whether the last key is too young for another one. A time in the future
 // comes from another clock and is ignored.
-func (r record) recentlyIssued(now time.Time) bool {
+func (r record) recentlyIssued(at time.Time) bool {
 	t, ok := r.issued()
-	age := now.Sub(t)
+	age := at.Sub(t)
 	return ok && age >= 0 && age < reissueInterval
 }

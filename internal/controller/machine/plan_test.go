@@ -18,11 +18,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func machine(change ...func(*v1alpha1.Machine)) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "edge-ingress-0", UID: "uid", CreationTimestamp: metav1.NewTime(now)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "edge-ingress-0", UID: "uid", CreationTimestamp: metav1.NewTime(testTime)},
 		Spec: v1alpha1.MachineSpec{ForProvider: v1alpha1.MachineParameters{
 			Hostname: "default-edge-ingress-0", Tags: []v1alpha1.Tag{"tag:k8s"},
 		}},
@@ -50,17 +50,17 @@ func state(kv ...string) *corev1.Secret {
 	return s
 }
 
-func issuedAgo(d time.Duration) record { return record{Key: keyRecord{Issued: now.Add(-d)}} }
+func issuedAgo(d time.Duration) record { return record{Key: keyRecord{Issued: testTime.Add(-d)}} }
 
 func TestMakePlan(t *testing.T) {
 	device := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}, Authorized: true}
 	unauthorized := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}}
-	expired := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}, Authorized: true, Expires: tsclient.Time{Time: now.Add(-time.Minute)}}
+	expired := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}, Authorized: true, Expires: tsclient.Time{Time: testTime.Add(-time.Minute)}}
 	whole := func(kv ...string) *corev1.Secret {
 		return state(append(kv, "device_id", "n1", "_machinekey", "k", "_profiles", "{}", "_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`)...)
 	}
 	failed := func(r loginRecord) record { return record{Login: r} }
-	asked := loginRecord{Since: now, Asked: now}
+	login := loginRecord{FirstRequest: testTime, LastRequest: testTime}
 	retired := issuedAgo(time.Minute)
 	retired.Retired = "n1"
 	cases := map[string]struct {
@@ -118,7 +118,7 @@ func TestMakePlan(t *testing.T) {
 			config:   config(t, ""),
 			record:   issuedAgo(time.Minute),
 			device:   device,
-			want:     plan{refused: "it is another's", asked: true, issueKey: true, retire: "n0"},
+			want:     plan{refused: "it is another's", keyRequested: true, issueKey: true, retire: "n0"},
 		},
 		"StrangePath": {
 			reason:   "An invalid node ID is ignored.",
@@ -126,7 +126,7 @@ func TestMakePlan(t *testing.T) {
 			state:    state("device_id", "../keys/k1", "reissue_authkey", ""),
 			config:   config(t, ""),
 			record:   issuedAgo(time.Minute),
-			want:     plan{asked: true, issueKey: true, retire: "n0"},
+			want:     plan{keyRequested: true, issueKey: true, retire: "n0"},
 		},
 		"WaitsForNode": {
 			reason: "A key that waits is kept.",
@@ -183,13 +183,13 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A node whose version does not ask for keys gets one when its device is gone.",
 			recorded: "n1", silent: true,
 			state: whole(), config: config(t, ""), record: issuedAgo(time.Hour),
-			want: plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+			want: plan{nodeID: "n1", keyRequested: true, issueKey: true, retire: "n1"},
 		},
 		"SilentExpired": {
 			reason:   "So does one whose device has expired.",
 			recorded: "n1", silent: true,
 			state: whole(), config: config(t, ""), record: issuedAgo(time.Hour), device: expired,
-			want: plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+			want: plan{nodeID: "n1", keyRequested: true, issueKey: true, retire: "n1"},
 		},
 		"SilentKey": {
 			reason:   "One that has a key waits for its next start.",
@@ -201,7 +201,7 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A key that it has not used is replaced before it expires.",
 			recorded: "n1", silent: true,
 			state: whole(), config: config(t, "k1"), record: issuedAgo(keyExpiry),
-			want: plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+			want: plan{nodeID: "n1", keyRequested: true, issueKey: true, retire: "n1"},
 		},
 		"SilentUnauthorized": {
 			reason:   "An admin decides about a device that is not authorized.",
@@ -270,7 +270,7 @@ func TestMakePlan(t *testing.T) {
 			config:   config(t, ""),
 			record:   issuedAgo(time.Hour),
 			device:   device,
-			want:     plan{nodeID: "n1", login: &asked, failing: true, withdraw: true},
+			want:     plan{nodeID: "n1", login: &login, failing: true, withdraw: true},
 		},
 		"AskedWithUsedKey": {
 			reason:   "The key that a node has used does not help it, and leaves the config.",
@@ -279,7 +279,7 @@ func TestMakePlan(t *testing.T) {
 			config:   config(t, "k1"),
 			record:   issuedAgo(time.Hour),
 			device:   device,
-			want:     plan{nodeID: "n1", login: &asked, failing: true, withdraw: true, writeConfig: true},
+			want:     plan{nodeID: "n1", login: &login, failing: true, withdraw: true, writeConfig: true},
 		},
 		"AskedAndExpired": {
 			reason:   "A node whose key has expired gets a key at once.",
@@ -288,7 +288,7 @@ func TestMakePlan(t *testing.T) {
 			config:   config(t, ""),
 			record:   issuedAgo(time.Hour),
 			device:   expired,
-			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+			want:     plan{nodeID: "n1", keyRequested: true, issueKey: true, retire: "n1"},
 		},
 		"AskedAndNotAuthorized": {
 			reason:   "A node whose device is not authorized gets a key at once.",
@@ -297,7 +297,7 @@ func TestMakePlan(t *testing.T) {
 			config:   config(t, ""),
 			record:   issuedAgo(time.Hour),
 			device:   unauthorized,
-			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+			want:     plan{nodeID: "n1", keyRequested: true, issueKey: true, retire: "n1"},
 		},
 		"AskedAndGone": {
 			reason:   "A node whose device is gone gets a key at once.",
@@ -305,34 +305,34 @@ func TestMakePlan(t *testing.T) {
 			state:    whole("reissue_authkey", ""),
 			config:   config(t, ""),
 			record:   issuedAgo(time.Hour),
-			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+			want:     plan{nodeID: "n1", keyRequested: true, issueKey: true, retire: "n1"},
 		},
 		"GoneWhileItWaits": {
 			reason:   "A node whose request was withdrawn still waits for a key, and gets one when its device is gone.",
 			recorded: "n1",
 			state:    whole(),
 			config:   config(t, ""),
-			record:   failed(asked),
-			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+			record:   failed(login),
+			want:     plan{nodeID: "n1", keyRequested: true, issueKey: true, retire: "n1"},
 		},
 		"RestartDue": {
 			reason:   "The container is restarted after a while.",
 			recorded: "n1",
 			state:    whole(),
 			config:   config(t, ""),
-			record:   failed(loginRecord{Since: now.Add(-time.Minute), Asked: now.Add(-30 * time.Second)}),
+			record:   failed(loginRecord{FirstRequest: testTime.Add(-time.Minute), LastRequest: testTime.Add(-30 * time.Second)}),
 			device:   device,
-			want:     plan{nodeID: "n1", failing: true, restart: true, writeConfig: true, login: &loginRecord{Since: now.Add(-time.Minute), Restarts: 1, Restarted: now}},
+			want:     plan{nodeID: "n1", failing: true, restart: true, writeConfig: true, login: &loginRecord{FirstRequest: testTime.Add(-time.Minute), Restarts: 1, Restarted: testTime}},
 		},
 		"LastResort": {
 			reason:   "A node that cannot log in after all restarts, while another machine can, becomes another device.",
 			recorded: "n1",
 			state:    whole("reissue_authkey", ""),
 			config:   config(t, ""),
-			record:   failed(loginRecord{Since: now.Add(-time.Hour), Restarts: 4, Restarted: now.Add(-time.Minute)}),
+			record:   failed(loginRecord{FirstRequest: testTime.Add(-time.Hour), Restarts: 4, Restarted: testTime.Add(-time.Minute)}),
 			device:   device,
 			other:    true,
-			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1", lastResort: true},
+			want:     plan{nodeID: "n1", keyRequested: true, issueKey: true, retire: "n1", lastResort: true},
 		},
 		"AskedWithoutKey": {
 			reason: "A node that requests a key, has no state and never had a key gets one, and its device is deleted.",
@@ -340,14 +340,14 @@ func TestMakePlan(t *testing.T) {
 			config: config(t, ""),
 			record: issuedAgo(time.Minute),
 			device: device,
-			want:   plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+			want:   plan{nodeID: "n1", keyRequested: true, issueKey: true, retire: "n1"},
 		},
 		"AskedAboutThisKey": {
 			reason: "A node that could not use the key in its config gets another.",
 			state:  state("reissue_authkey", "k1"),
 			config: config(t, "k1"),
 			record: issuedAgo(time.Minute),
-			want:   plan{asked: true, issueKey: true},
+			want:   plan{keyRequested: true, issueKey: true},
 		},
 		"AskedLostState": {
 			reason:   "The device of a node that lost its state is deleted too.",
@@ -355,14 +355,14 @@ func TestMakePlan(t *testing.T) {
 			state:    state("reissue_authkey", "k1"),
 			config:   config(t, "k1"),
 			record:   issuedAgo(time.Minute),
-			want:     plan{asked: true, issueKey: true, retire: "n0"},
+			want:     plan{keyRequested: true, issueKey: true, retire: "n0"},
 		},
 		"AskedAgainTooSoon": {
 			reason: "Keys are not minted faster than allowed.",
 			state:  state("reissue_authkey", "k1"),
 			config: config(t, "k1"),
 			record: issuedAgo(time.Second),
-			want:   plan{asked: true},
+			want:   plan{keyRequested: true},
 			key:    "k1",
 		},
 		"Answered": {
@@ -407,7 +407,7 @@ func TestMakePlan(t *testing.T) {
 			if tc.mod != nil {
 				tc.mod(mg)
 			}
-			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, record: tc.record, device: tc.device, strange: tc.strange, tags: tags, otherLogin: tc.other, silent: tc.silent, now: now})
+			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, record: tc.record, device: tc.device, strange: tc.strange, tags: tags, otherLogin: tc.other, silent: tc.silent, at: testTime})
 			if err != nil {
 				t.Fatalf("\n%s\nmakePlan(...): %v", tc.reason, err)
 			}

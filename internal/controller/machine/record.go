@@ -104,13 +104,13 @@ func (e *external) annotate(ctx context.Context, mg *v1alpha1.Machine, guard str
 	const all = "/metadata/annotations"
 	path := func(annotation string) string { return all + "/" + strings.ReplaceAll(annotation, "/", "~1") }
 	var ops []op
-	if have := mg.GetAnnotations(); len(have) == 0 {
+	if existing := mg.GetAnnotations(); len(existing) == 0 {
 		ops = []op{{Op: "test", Path: all}, {Op: "add", Path: all, Value: annotations}}
 	} else {
 		// A test for null holds where there is none (gopkg.in/evanphx/json-patch.v4 patch.go, test,
 		// which the API server uses: k8s.io/apiserver pkg/endpoints/handlers/patch.go).
 		test := op{Op: "test", Path: path(guard)}
-		if v, ok := have[guard]; ok {
+		if v, ok := existing[guard]; ok {
 			test.Value = v
 		}
 		ops = []op{test}

@@ -45,7 +45,7 @@ func (w *world) forge(annotations map[string]string) {
 }
 
 func (w *world) delete() {
-	deleted := metav1.NewTime(w.now)
+	deleted := metav1.NewTime(w.at)
 	w.mg.DeletionTimestamp = &deleted
 }
 
@@ -53,12 +53,12 @@ func (w *world) delete() {
 func TestForgedRecord(t *testing.T) {
 	foreign := func(w *world) {
 		w.api.devices["laptop"] = victim(func(d *tailscale.Device) {
-			d.NodeID, d.Hostname, d.Tags, d.Created.Time = "laptop", "laptop", nil, now.AddDate(-1, 0, 0)
+			d.NodeID, d.Hostname, d.Tags, d.Created.Time = "laptop", "laptop", nil, testTime.AddDate(-1, 0, 0)
 		})
 		w.api.devices["db"] = victim(func(d *tailscale.Device) {
-			d.NodeID, d.Tags, d.Created.Time = "db", []string{"tag:db"}, now.Add(time.Hour)
+			d.NodeID, d.Tags, d.Created.Time = "db", []string{"tag:db"}, testTime.Add(time.Hour)
 		})
-		w.api.devices["older"] = victim(func(d *tailscale.Device) { d.NodeID, d.Created.Time = "older", now.Add(time.Minute) })
+		w.api.devices["older"] = victim(func(d *tailscale.Device) { d.NodeID, d.Created.Time = "older", testTime.Add(time.Minute) })
 		for id, k := range map[string]tailscale.Key{
 			"theirs":    {KeyType: tailscale.KeyTypeAuth, Description: "tsgw 0123456789abcdef other-edge-ingress-0"},
 			"client":    {KeyType: tailscale.KeyTypeOAuthClient, Description: keyDescription("cluster", w.mg)},
@@ -121,16 +121,16 @@ func TestForgedRecord(t *testing.T) {
 				w := newWorld(t)
 				w.settle()
 				if recorded {
-					w.api.use("k1", "n1", now)
+					w.api.use("k1", "n1", testTime)
 					w.write(map[string]string{"device_id": "n1"})
 					w.settle()
 					// The last key is younger than the device that looks like the machine's.
-					w.now = now.Add(10 * time.Minute)
+					w.at = testTime.Add(10 * time.Minute)
 					delete(w.api.devices, "n1")
 					w.write(map[string]string{"device_id": "n1", "reissue_authkey": ""})
 					w.settle()
 					w.write(map[string]string{})
-					w.api.use("k2", "n2", w.now)
+					w.api.use("k2", "n2", w.at)
 					w.write(map[string]string{"device_id": "n2"})
 					w.settle()
 				} else {
@@ -171,10 +171,10 @@ func (w *world) others() []string {
 // TestOldRecord upgrades Machines whose record is on the config Secret. Only what the API confirms is
 // adopted, nothing is left behind when the Machine is deleted, and devices of others stay.
 func TestOldRecord(t *testing.T) {
-	own := keyRecord{ID: "k1", Issued: now, Tags: []string{"tag:k8s"}}
+	own := keyRecord{ID: "k1", Issued: testTime, Tags: []string{"tag:k8s"}}
 	cases := map[string]struct {
 		reason string
-		before func(w *world)
+		setup  func(w *world)
 
 		// hints are annotations of the Secret besides the usual ones.
 		hints map[string]string
@@ -183,18 +183,18 @@ func TestOldRecord(t *testing.T) {
 		want    keyRecord
 		tailnet string
 
-		// left are the devices after the deletion.
-		left []string
+		// remaining are the devices after the deletion.
+		remaining []string
 	}{
 		"Waits": {
 			reason: "A key that waits for its node is adopted, and revoked in the end.",
-			before: func(*world) {},
+			setup:  func(*world) {},
 			want:   own,
 		},
 		"Joined": {
 			reason: "A used key is adopted with what the API says about it, and not with what the Secret says.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
 				w.write(map[string]string{"device_id": "n1"})
 				w.settle()
 			},
@@ -204,8 +204,8 @@ func TestOldRecord(t *testing.T) {
 		},
 		"KeyGone": {
 			reason: "A key that the API no longer has is not recorded. The recorded device stays the machine's.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
 				w.write(map[string]string{"device_id": "n1"})
 				w.settle()
 				delete(w.api.keys, "k1")
@@ -214,8 +214,8 @@ func TestOldRecord(t *testing.T) {
 		},
 		"StateLost": {
 			reason: "A device of the adopted key is found without the state.",
-			before: func(w *world) {
-				w.api.use("k1", "n1", now)
+			setup: func(w *world) {
+				w.api.use("k1", "n1", testTime)
 				w.api.offline("n1")
 				w.write(map[string]string{})
 			},
@@ -223,17 +223,17 @@ func TestOldRecord(t *testing.T) {
 		},
 		"RevokedUnused": {
 			reason: "An earlier version had revoked the key, which no node had used.",
-			before: func(w *world) {
-				w.api.use("k1", "namesake", now)
+			setup: func(w *world) {
+				w.api.use("k1", "namesake", testTime)
 				w.api.offline("namesake")
 			},
-			hints: map[string]string{oldUnused: "k1"},
-			want:  keyRecord{ID: "k1", Issued: now, Tags: []string{"tag:k8s"}, Unused: true},
-			left:  []string{"namesake"},
+			hints:     map[string]string{oldUnused: "k1"},
+			want:      keyRecord{ID: "k1", Issued: testTime, Tags: []string{"tag:k8s"}, Unused: true},
+			remaining: []string{"namesake"},
 		},
 		"ForgedUnused": {
 			reason: "A valid key is revoked, whatever the Secret says.",
-			before: func(*world) {},
+			setup:  func(*world) {},
 			hints:  map[string]string{oldUnused: "k1"},
 			want:   own,
 		},
@@ -247,9 +247,9 @@ func TestOldRecord(t *testing.T) {
 			t.Run(title, func(t *testing.T) {
 				w := newWorld(t)
 				w.settle()
-				tc.before(w)
+				tc.setup(w)
 				w.unrecord()
-				w.forge(map[string]string{oldKeyID: "k1", oldIssued: now.Format(time.RFC3339), oldTags: "tag:k8s"})
+				w.forge(map[string]string{oldKeyID: "k1", oldIssued: testTime.Format(time.RFC3339), oldTags: "tag:k8s"})
 				w.forge(tc.hints)
 				if !deleted {
 					w.settle()
@@ -262,7 +262,7 @@ func TestOldRecord(t *testing.T) {
 				}
 				w.delete()
 				w.settle()
-				if diff := cmp.Diff(tc.left, w.devices()); diff != "" {
+				if diff := cmp.Diff(tc.remaining, w.devices()); diff != "" {
 					t.Errorf("\n%s\ndevices: -want, +got:\n%s", tc.reason, diff)
 				}
 				w.api.devices = nil
@@ -309,7 +309,7 @@ func TestCrashAfterKey(t *testing.T) {
 				w.kube = whole
 				// A device of another cluster looks like the machine's.
 				w.api.devices["namesake"] = victim(func(d *tailscale.Device) {
-					d.NodeID, d.Created.Time, d.ConnectedToControl = "namesake", now, false
+					d.NodeID, d.Created.Time, d.ConnectedToControl = "namesake", testTime, false
 				})
 				if deleted {
 					w.delete()
@@ -321,7 +321,7 @@ func TestCrashAfterKey(t *testing.T) {
 					w.empty()
 					return
 				}
-				w.now = w.now.Add(reissueInterval)
+				w.at = w.at.Add(reissueInterval)
 				w.settle()
 				if diff := cmp.Diff([]string{"k2"}, slices.Sorted(maps.Keys(w.api.keys))); diff != "" || w.authKey() != "tskey-auth-k2" || w.record().Key.ID != "k2" {
 					t.Errorf("\n%s\nwant one key, in the config and in the record %v, got: -want, +got:\n%s", tc.reason, w.record(), diff)
@@ -342,7 +342,7 @@ func TestForgedLogin(t *testing.T) {
 	forged := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "other", Name: "x", UID: "other", Labels: map[string]string{meta.LabelSecretType: meta.SecretTypeConfig},
 		Annotations: map[string]string{
-			"gateway.tailscale.com/login": `{"loggedIn":"` + w.now.Add(-time.Hour).UTC().Format(time.RFC3339) + `"}`,
+			"gateway.tailscale.com/login": `{"loggedIn":"` + w.at.Add(-time.Hour).UTC().Format(time.RFC3339) + `"}`,
 			oldTailnet:                    w.tailnet(),
 		},
 	}}
@@ -350,8 +350,8 @@ func TestForgedLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.step(40 * time.Minute)
-	if now, keys := w.device(); now != id || keys != 0 {
-		t.Errorf("device %s, want %s, and no key, got %d", now, id, keys)
+	if current, keys := w.device(); current != id || keys != 0 {
+		t.Errorf("device %s, want %s, and no key, got %d", current, id, keys)
 	}
 }
 

@@ -46,11 +46,11 @@ func isBackup(mg *v1alpha1.Machine, s *corev1.Secret) bool {
 // takeOver makes a state Secret of a backup the Machine's. It fails if the Secret has changed since
 // it was read.
 func takeOver(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, s *corev1.Secret) error {
-	before := s.DeepCopy()
+	original := s.DeepCopy()
 	s.SetOwnerReferences([]metav1.OwnerReference{controllerRef(mg)})
 	controllerutil.AddFinalizer(s, secrets.FinalizerState)
 	metav1.SetMetaDataLabel(&s.ObjectMeta, meta.LabelBackup, "true")
-	err := kube.Patch(ctx, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := kube.Patch(ctx, s, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 	return errors.Wrapf(err, "cannot take over state Secret %q", s.GetName())
 }
 
@@ -63,9 +63,9 @@ func unclaimed(mg *v1alpha1.Machine, s podSecrets) bool {
 // It returns nil if the Machine may.
 func (e *external) waitsForRestore(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (*xpv2.Condition, error) {
 	id := meta.NodeIDOf(mg)
-	if of := mg.GetAnnotations()[meta.AnnotationClusterID]; of != "" && of != e.clusterID {
+	if clusterID := mg.GetAnnotations()[meta.AnnotationClusterID]; clusterID != "" && clusterID != e.clusterID {
 		return waiting(meta.ReasonOtherCluster, "The Machine was restored from a backup of the cluster with the ID %q, and the provider config has the ID %q; "+
-			"set spec.clusterID of the TailscaleTailnet to %q if this cluster replaces that one, or delete the Machine", of, e.clusterID, of), nil
+			"set spec.clusterID of the TailscaleTailnet to %q if this cluster replaces that one, or delete the Machine", clusterID, e.clusterID, clusterID), nil
 	}
 	if s.backup == nil {
 		return waiting(meta.ReasonStateMissing, "The Machine was restored without the state of its device %s; restore Secret %q, "+

@@ -53,7 +53,7 @@ func restoredWorld(t *testing.T, objects ...client.Object) *world {
 	if err := w.kube.Update(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
-	w.api.use("k0", "n1", now.AddDate(-1, 0, 0))
+	w.api.use("k0", "n1", testTime.AddDate(-1, 0, 0))
 	w.api.keys = map[string]tailscale.Key{}
 	w.api.offline("n1")
 	return w
@@ -76,7 +76,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("want the device of the backup: -want, +got:\n%s\n%v", diff, w.ready())
 	}
 
-	deleted := metav1.NewTime(w.now)
+	deleted := metav1.NewTime(w.at)
 	w.mg.DeletionTimestamp = &deleted
 	w.settle()
 	w.empty()
@@ -90,27 +90,27 @@ func TestRestoreWaits(t *testing.T) {
 		state  []client.Object
 		change func(w *world)
 		want   xpv2.ConditionReason
-		// then removes the cause.
-		then func(w *world)
+		// fix removes the cause.
+		fix func(w *world)
 	}{
 		"Online": {
 			reason: "Two nodes with one state push each other out of the tailnet.",
 			state:  []client.Object{backup()},
-			change: func(w *world) { w.api.use("k0", "n1", now.AddDate(-1, 0, 0)) },
+			change: func(w *world) { w.api.use("k0", "n1", testTime.AddDate(-1, 0, 0)) },
 			want:   meta.ReasonDeviceInUse,
-			then:   func(w *world) { w.api.offline("n1") },
+			fix:    func(w *world) { w.api.offline("n1") },
 		},
 		"OtherCluster": {
 			reason: "A copy of a cluster is another cluster.",
 			state:  []client.Object{backup()},
 			change: func(w *world) { w.mg.Annotations[meta.AnnotationClusterID] = "old" },
 			want:   meta.ReasonOtherCluster,
-			then:   func(w *world) { w.mg.Annotations[meta.AnnotationClusterID] = "cluster" },
+			fix:    func(w *world) { w.mg.Annotations[meta.AnnotationClusterID] = "cluster" },
 		},
 		"NoState": {
 			reason: "A new device would replace the one whose state is restored a minute later.",
 			want:   meta.ReasonStateMissing,
-			then: func(w *world) {
+			fix: func(w *world) {
 				if err := w.kube.Create(w.t.Context(), backup()); err != nil {
 					w.t.Fatal(err)
 				}
@@ -132,10 +132,10 @@ func TestRestoreWaits(t *testing.T) {
 					t.Errorf("\n%s\nwant no auth key", tc.reason)
 				}
 				if end == "Deleted" {
-					deleted := metav1.NewTime(w.now)
+					deleted := metav1.NewTime(w.at)
 					w.mg.DeletionTimestamp = &deleted
 				} else {
-					tc.then(w)
+					tc.fix(w)
 				}
 				w.settle()
 				if diff := cmp.Diff([]string{"n1"}, w.devices()); diff != "" || w.api.minted != 0 {
@@ -220,7 +220,7 @@ func TestForgedBackup(t *testing.T) {
 func TestBackupLabel(t *testing.T) {
 	w := newWorld(t)
 	w.settle()
-	w.api.use("k1", "n1", now)
+	w.api.use("k1", "n1", testTime)
 	w.write(map[string]string{"device_id": "n1"})
 	s := w.secret("edge-ingress-0")
 	delete(s.Labels, meta.LabelBackup)

@@ -119,9 +119,9 @@ func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine
 	}
 	if s.state != nil && s.state.GetLabels()[meta.LabelBackup] == "" {
 		// Secrets of earlier versions lack the label.
-		before := s.state.DeepCopy()
+		original := s.state.DeepCopy()
 		metav1.SetMetaDataLabel(&s.state.ObjectMeta, meta.LabelBackup, "true")
-		if err := kube.Patch(ctx, s.state, client.MergeFrom(before)); err != nil {
+		if err := kube.Patch(ctx, s.state, client.MergeFrom(original)); err != nil {
 			return s, errors.Wrap(err, "cannot label state Secret")
 		}
 	}

@@ -60,7 +60,7 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.Machine] {
 					return connection{api: c.Client, clusterID: c.ClusterID, controlURL: c.ControlURL, tags: c.Tags}, nil
 				},
 				record: env.Record,
-				now:    o.Now,
+				clock:  o.Now,
 			}
 		},
 		Records:   []string{annotationTailnet},

@@ -27,7 +27,7 @@ func TestSecretEvents(t *testing.T) {
 	if err := v1alpha1.AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	now := metav1.Now()
+	at := metav1.Now()
 	cases := map[string]struct {
 		reason  string
 		machine func(*v1alpha1.Machine)
@@ -39,12 +39,12 @@ func TestSecretEvents(t *testing.T) {
 		"Deleting": {
 			reason: "A deletion goes on at once.", machine: func(m *v1alpha1.Machine) {
 				m.SetConditions(xpv2.Available())
-				m.DeletionTimestamp, m.Finalizers = &now, []string{"f"}
+				m.DeletionTimestamp, m.Finalizers = &at, []string{"f"}
 			},
 		},
 		"SecretDeleted": {
 			reason: "A Secret that is being deleted is seen at once.", machine: func(m *v1alpha1.Machine) { m.SetConditions(xpv2.Available()) },
-			secret: func(s *metav1.PartialObjectMetadata) { s.DeletionTimestamp = &now },
+			secret: func(s *metav1.PartialObjectMetadata) { s.DeletionTimestamp = &at },
 		},
 		"Label": {
 			reason: "A Secret that loses its label is seen at once.", machine: func(m *v1alpha1.Machine) { m.SetConditions(xpv2.Available()) },
@@ -57,18 +57,18 @@ func TestSecretEvents(t *testing.T) {
 			if tc.machine != nil {
 				tc.machine(m)
 			}
-			before := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: map[string]string{meta.LabelMachine: "web-0"}}}
-			after := before.DeepCopy()
-			after.ResourceVersion = "2"
+			old := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: map[string]string{meta.LabelMachine: "web-0"}}}
+			updated := old.DeepCopy()
+			updated.ResourceVersion = "2"
 			if tc.secret != nil {
-				tc.secret(after)
+				tc.secret(updated)
 			}
-			c := clocktesting.NewFakeClock(now.Time)
+			c := clocktesting.NewFakeClock(at.Time)
 			q := workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: c})
 			defer q.ShutDown()
 			h := secretEvents(fake.NewClientBuilder().WithScheme(s).WithObjects(m).Build())
 			for range 3 {
-				h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+				h.Update(t.Context(), event.UpdateEvent{ObjectOld: old, ObjectNew: updated}, q)
 			}
 			if waits := q.Len() == 0; waits != tc.want {
 				t.Fatalf("\n%s\nwant it to wait: %t, got %t", tc.reason, tc.want, waits)

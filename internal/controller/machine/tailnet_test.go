@@ -17,7 +17,7 @@ func joined(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.settle()
-	w.api.use("k1", "n1", now)
+	w.api.use("k1", "n1", testTime)
 	w.write(map[string]string{"device_id": "n1"})
 	w.settle()
 	if w.ready().Status != corev1.ConditionTrue {
@@ -74,7 +74,7 @@ func TestTailnetRenamed(t *testing.T) {
 	if got := w.mg.GetAnnotations()[annotationTailnet]; w.ready().Status != corev1.ConditionTrue || got != "renamed.ts.net" {
 		t.Errorf("want the machine to be Ready in the tailnet's new name, got %q, %v", got, w.ready())
 	}
-	deleted := metav1.NewTime(w.now)
+	deleted := metav1.NewTime(w.at)
 	w.mg.DeletionTimestamp = &deleted
 	w.settle()
 	w.empty()

@@ -20,14 +20,14 @@ import (
 // run with, and reports the end of that.
 func observeTailscaled(mg *v1alpha1.Machine) {
 	message := untested(mg.Status.Agent)
-	before := mg.GetCondition(meta.TypeTailscaledTested).Status
+	previous := mg.GetCondition(meta.TypeTailscaledTested).Status
 	switch {
 	case message != "":
 		mg.SetConditions(xpv2.Condition{
 			Type: meta.TypeTailscaledTested, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(),
 			Reason: meta.ReasonVersionUntested, Message: message,
 		})
-	case before == corev1.ConditionFalse:
+	case previous == corev1.ConditionFalse:
 		mg.SetConditions(xpv2.Condition{Type: meta.TypeTailscaledTested, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonVersionTested})
 	}
 }

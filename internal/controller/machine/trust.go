@@ -39,14 +39,14 @@ func (e *external) claimed(ctx context.Context, mg *v1alpha1.Machine, id string)
 }
 
 // strange returns why a device that a pod names does not count as its Machine's. It is empty if the
-// device does or is verified already, and if there is no device to act on. since is when a key was
-// issued that the device can have used, or zero.
-func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailscale.Device, r record, since time.Time) (string, error) {
+// device does or is verified already, and if there is no device to act on. issued is when a key
+// was issued that the device can have used, or zero.
+func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailscale.Device, r record, issued time.Time) (string, error) {
 	if d == nil || d.NodeID == meta.NodeIDOf(mg) {
 		return "", nil
 	}
-	if why := mismatch(mg, d, r, since, wantedTags(e.tags, mg)); why != "" {
-		return why, nil
+	if reason := mismatch(mg, d, r, issued, wantedTags(e.tags, mg)); reason != "" {
+		return reason, nil
 	}
 	other, err := e.claimed(ctx, mg, d.NodeID)
 	if err != nil || other == "" {
@@ -56,8 +56,8 @@ func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailsca
 }
 
 // mismatch returns how a device differs from one that logged in with the Machine's key. It is empty
-// if there is no difference. since is when a key was issued that the device can have used, or zero.
-func mismatch(mg *v1alpha1.Machine, d *tailscale.Device, r record, since time.Time, wanted []string) string {
+// if there is no difference. issued is when a key was issued that the device can have used, or zero.
+func mismatch(mg *v1alpha1.Machine, d *tailscale.Device, r record, issued time.Time, wanted []string) string {
 	// The tags of the last key may be outdated.
 	if !tagged(d, wanted) && !tagged(d, r.Key.Tags) {
 		return fmt.Sprintf("it has the tags %v, and the machine's key gives it %v", d.Tags, wanted)
@@ -65,11 +65,11 @@ func mismatch(mg *v1alpha1.Machine, d *tailscale.Device, r record, since time.Ti
 	if !strings.EqualFold(d.Hostname, mg.Spec.ForProvider.Hostname) {
 		return fmt.Sprintf("its hostname is %q, and the machine's %q", tailscale.OneLine(d.Hostname), mg.Spec.ForProvider.Hostname)
 	}
-	if since.IsZero() {
+	if issued.IsZero() {
 		return fmt.Sprintf("no auth key was issued since the machine had the device %s", meta.NodeIDOf(mg))
 	}
-	if d.Created.Before(since.Add(-clockSkew)) {
-		return fmt.Sprintf("it has been there since %s, and the machine's key since %s", d.Created.UTC().Format(time.RFC3339), since.UTC().Format(time.RFC3339))
+	if d.Created.Before(issued.Add(-clockSkew)) {
+		return fmt.Sprintf("it has been there since %s, and the machine's key since %s", d.Created.UTC().Format(time.RFC3339), issued.UTC().Format(time.RFC3339))
 	}
 	return ""
 }

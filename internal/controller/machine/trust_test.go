@@ -25,7 +25,7 @@ import (
 func victim(change ...func(*tailscale.Device)) tailscale.Device {
 	d := tailscale.Device{
 		NodeID: "victim", Name: "default-edge-ingress-0-1.tail1234.ts.net", Hostname: "default-edge-ingress-0",
-		Tags: []string{"tag:k8s"}, Authorized: true, ConnectedToControl: true, Created: tsclient.Time{Time: now.Add(time.Hour)},
+		Tags: []string{"tag:k8s"}, Authorized: true, ConnectedToControl: true, Created: tsclient.Time{Time: testTime.Add(time.Hour)},
 	}
 	for _, c := range change {
 		c(&d)
@@ -64,7 +64,7 @@ func victims() map[string]struct {
 		},
 		"Older": {
 			reason: "A device that was there before the machine's key did not use it.",
-			device: victim(func(d *tailscale.Device) { d.Created.Time = now.Add(-time.Hour) }), want: "it has been there since",
+			device: victim(func(d *tailscale.Device) { d.Created.Time = testTime.Add(-time.Hour) }), want: "it has been there since",
 		},
 		"OfOtherMachine": {
 			reason: "A device of another Machine is not this Machine's.",
@@ -92,9 +92,9 @@ func TestCompromisedPod(t *testing.T) {
 				}
 				w := newWorld(t, objects...)
 				w.settle()
-				left := []string{"victim"}
+				remaining := []string{"victim"}
 				if own {
-					w.api.use("k1", "n1", now)
+					w.api.use("k1", "n1", testTime)
 					w.write(map[string]string{"device_id": "n1"})
 					w.settle()
 				}
@@ -109,7 +109,7 @@ func TestCompromisedPod(t *testing.T) {
 					{"device_id": "victim", "reissue_authkey": w.authKey()},
 					{"device_id": "victim"},
 				} {
-					w.now = w.now.Add(time.Minute)
+					w.at = w.at.Add(time.Minute)
 					w.write(data)
 					w.settle()
 					c := w.ready()
@@ -120,10 +120,10 @@ func TestCompromisedPod(t *testing.T) {
 						t.Errorf("\n%s\nwant the device not to count as the machine's", tc.reason)
 					}
 				}
-				deleted := metav1.NewTime(w.now)
+				deleted := metav1.NewTime(w.at)
 				w.mg.DeletionTimestamp = &deleted
 				w.settle()
-				if diff := cmp.Diff(left, slices.Sorted(maps.Keys(w.api.devices))); diff != "" {
+				if diff := cmp.Diff(remaining, slices.Sorted(maps.Keys(w.api.devices))); diff != "" {
 					t.Errorf("\n%s\ndevices: -want, +got:\n%s", tc.reason, diff)
 				}
 				if w.api.tags != nil {
@@ -138,7 +138,7 @@ func TestCompromisedPod(t *testing.T) {
 func TestTrustedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.settle()
-	w.api.use("k1", "n1", now)
+	w.api.use("k1", "n1", testTime)
 	w.write(map[string]string{"device_id": "n1"})
 	w.settle()
 	stored := &v1alpha1.Machine{}
@@ -152,7 +152,7 @@ func TestTrustedOnce(t *testing.T) {
 	if w.ready().Status != corev1.ConditionTrue || !slices.Equal(w.api.tags, []string{"tag:k8s"}) {
 		t.Errorf("want the device to be the machine's, and to have its tags again, got %v, %v", w.ready(), w.api.tags)
 	}
-	deleted := metav1.NewTime(w.now)
+	deleted := metav1.NewTime(w.at)
 	w.mg.DeletionTimestamp = &deleted
 	w.settle()
 	w.empty()
@@ -171,10 +171,10 @@ func TestUpgrade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.settle()
-			w.api.use("k1", "n1", now)
+			w.api.use("k1", "n1", testTime)
 			w.mg.Status.AtProvider.NodeID = "n1"
 			config := w.secret("edge-ingress-0-config")
-			config.Annotations = map[string]string{oldKeyID: "k1", oldIssued: now.Format(time.RFC3339)}
+			config.Annotations = map[string]string{oldKeyID: "k1", oldIssued: testTime.Format(time.RFC3339)}
 			config.Data = nil
 			w.unrecord()
 			if err := w.kube.Update(t.Context(), config); err != nil {
@@ -182,7 +182,7 @@ func TestUpgrade(t *testing.T) {
 			}
 			w.write(map[string]string{"device_id": "n1"})
 			if tc.deleted {
-				deleted := metav1.NewTime(w.now)
+				deleted := metav1.NewTime(w.at)
 				w.mg.DeletionTimestamp = &deleted
 			}
 			w.settle()

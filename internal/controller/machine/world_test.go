@@ -72,7 +72,7 @@ func (f *fakeAPI) SetDeviceTags(_ context.Context, _ string, tags []string) erro
 func (f *fakeAPI) CreateAuthKey(_ context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error) {
 	f.minted++
 	id := "k" + strconv.Itoa(f.minted)
-	k := tailscale.Key{ID: id, KeyType: tailscale.KeyTypeAuth, Description: r.Description, Tags: r.Tags, Created: now}
+	k := tailscale.Key{ID: id, KeyType: tailscale.KeyTypeAuth, Description: r.Description, Tags: r.Tags, Created: testTime}
 	f.keys[id] = k
 	k.Key = "tskey-auth-" + id
 	return &k, nil
@@ -125,7 +125,7 @@ type world struct {
 	kube client.WithWatch
 	api  *fakeAPI
 	mg   *v1alpha1.Machine
-	now  time.Time
+	at   time.Time
 
 	// deleted is the time when the machine was deleted. Zero means now.
 	deleted time.Time
@@ -141,12 +141,12 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	mg := machine()
 	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(append(objects, mg.DeepCopy())...).Build()
-	return &world{t: t, kube: kube, api: newAPI(), mg: mg, now: now}
+	return &world{t: t, kube: kube, api: newAPI(), mg: mg, at: testTime}
 }
 
 func (w *world) external() *external {
 	w.t.Helper()
-	return connectTo(w.t, w.kube, w.api, w.mg, w.now)
+	return connectTo(w.t, w.kube, w.api, w.mg, w.at)
 }
 
 // connectTo returns the client of a Machine at a time.
@@ -158,7 +158,7 @@ func connectTo(t *testing.T, kube client.Client, a api, mg *v1alpha1.Machine, at
 			return connection{api: a, clusterID: "cluster"}, nil
 		},
 		record: event.NewNopRecorder(),
-		now:    func() time.Time { return at },
+		clock:  func() time.Time { return at },
 	}
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {

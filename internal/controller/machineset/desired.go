@@ -98,31 +98,31 @@ func dropNulls(v any) {
 
 // covers reports whether an object has every field that want has. Fields that others added are
 // ignored. Fields that want no longer has show in the hash.
-func covers(have client.Object, gvk schema.GroupVersionKind, want *unstructured.Unstructured) (bool, error) {
-	h, err := runtime.DefaultUnstructuredConverter.ToUnstructured(have)
+func covers(existing client.Object, gvk schema.GroupVersionKind, want *unstructured.Unstructured) (bool, error) {
+	h, err := runtime.DefaultUnstructuredConverter.ToUnstructured(existing)
 	if err != nil {
-		return false, errors.Wrapf(err, "cannot encode %s %q", gvk.Kind, have.GetName())
+		return false, errors.Wrapf(err, "cannot encode %s %q", gvk.Kind, existing.GetName())
 	}
 	h["apiVersion"], h["kind"] = gvk.ToAPIVersionAndKind()
 	current, err := json.Marshal(h)
 	if err != nil {
-		return false, errors.Wrapf(err, "cannot encode %s %q", gvk.Kind, have.GetName())
+		return false, errors.Wrapf(err, "cannot encode %s %q", gvk.Kind, existing.GetName())
 	}
 	modified, err := json.Marshal(want)
 	if err != nil {
-		return false, errors.Wrapf(err, "cannot encode %s %q", gvk.Kind, have.GetName())
+		return false, errors.Wrapf(err, "cannot encode %s %q", gvk.Kind, existing.GetName())
 	}
-	merged, err := strategicpatch.StrategicMergePatch(current, modified, have)
+	merged, err := strategicpatch.StrategicMergePatch(current, modified, existing)
 	if err != nil {
-		return false, errors.Wrapf(err, "cannot compare %s %q", gvk.Kind, have.GetName())
+		return false, errors.Wrapf(err, "cannot compare %s %q", gvk.Kind, existing.GetName())
 	}
 	m := map[string]any{}
 	if err := json.Unmarshal(merged, &m); err != nil {
-		return false, errors.Wrapf(err, "cannot decode %s %q", gvk.Kind, have.GetName())
+		return false, errors.Wrapf(err, "cannot decode %s %q", gvk.Kind, existing.GetName())
 	}
 	c := map[string]any{}
 	if err := json.Unmarshal(current, &c); err != nil {
-		return false, errors.Wrapf(err, "cannot decode %s %q", gvk.Kind, have.GetName())
+		return false, errors.Wrapf(err, "cannot decode %s %q", gvk.Kind, existing.GetName())
 	}
 	return equality.Semantic.DeepEqual(c, m), nil
 }

@@ -297,12 +297,12 @@ func TestPrivilege(t *testing.T) {
 					t.Errorf("want empty directories alone, got %+v", v)
 				}
 			}
-			var added []corev1.Capability
+			var capabilities []corev1.Capability
 			var privileged []string
 			for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
 				s := c.SecurityContext
 				if s.Capabilities != nil {
-					added = append(added, s.Capabilities.Add...)
+					capabilities = append(capabilities, s.Capabilities.Add...)
 				}
 				if ptr.Deref(s.Privileged, false) {
 					privileged = append(privileged, c.Name)
@@ -314,7 +314,7 @@ func TestPrivilege(t *testing.T) {
 			if diff := cmp.Diff(tc.privileged, privileged); diff != "" {
 				t.Errorf("%s: -want privileged, +got privileged:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.want, added); diff != "" {
+			if diff := cmp.Diff(tc.want, capabilities); diff != "" {
 				t.Errorf("%s: -want capabilities, +got capabilities:\n%s", tc.reason, diff)
 			}
 		})

@@ -79,7 +79,7 @@ func TestGrant(t *testing.T) {
 			h.run(t)
 			h.play(t, 1)
 			h.run(t)
-			before := h.statefulSet(t).GetResourceVersion()
+			version := h.statefulSet(t).GetResourceVersion()
 
 			if err := h.kube.Get(t.Context(), client.ObjectKeyFromObject(pc), pc); err != nil {
 				t.Fatal(err)
@@ -101,7 +101,7 @@ func TestGrant(t *testing.T) {
 			if tc.problem == "" && got != "" || !strings.Contains(got, tc.problem) {
 				t.Errorf("\n%s\nwant a message with %q, got %q", tc.reason, tc.problem, got)
 			}
-			if changed := h.statefulSet(t).GetResourceVersion() != before; changed != (tc.problem == "") {
+			if changed := h.statefulSet(t).GetResourceVersion() != version; changed != (tc.problem == "") {
 				t.Errorf("\n%s\nchanged the StatefulSet: %t", tc.reason, changed)
 			}
 		})

@@ -71,7 +71,7 @@ type reconciler struct {
 
 	log    logging.Logger
 	record event.Recorder
-	now    func() time.Time
+	clock  func() time.Time
 
 	// mu protects pending.
 	mu      sync.Mutex
@@ -82,8 +82,8 @@ type reconciler struct {
 type pending struct {
 	status v1alpha1.MachineSetStatus
 
-	// since is the time of the first unwritten change, changed that of the last.
-	since, changed time.Time
+	// start is the time of the first unwritten change, changed that of the last.
+	start, changed time.Time
 }
 
 // Reconcile applies a MachineSet's Machines and pods, and writes its status.
@@ -198,8 +198,8 @@ func (r *reconciler) removeSurplus(ctx context.Context, set *v1alpha1.MachineSet
 // setDeletable sets the condition of a Machine that cannot be deleted. An empty problem removes the
 // condition.
 func (r *reconciler) setDeletable(ctx context.Context, m *v1alpha1.Machine, problem string) error {
-	have := m.GetCondition(meta.TypeDeletable)
-	if (have.Status == corev1.ConditionFalse) == (problem != "") && have.Message == problem {
+	condition := m.GetCondition(meta.TypeDeletable)
+	if (condition.Status == corev1.ConditionFalse) == (problem != "") && condition.Message == problem {
 		return nil
 	}
 	if problem == "" {
@@ -207,7 +207,7 @@ func (r *reconciler) setDeletable(ctx context.Context, m *v1alpha1.Machine, prob
 	} else {
 		m.SetConditions(xpv2.Condition{
 			Type: meta.TypeDeletable, Status: corev1.ConditionFalse, Reason: meta.ReasonCannotDeleteMachine,
-			Message: problem, LastTransitionTime: metav1.NewTime(r.now()),
+			Message: problem, LastTransitionTime: metav1.NewTime(r.clock()),
 		})
 	}
 	return errors.Wrapf(r.kube.Status().Update(ctx, m), "cannot update the status of Machine %q", m.GetName())
@@ -250,7 +250,7 @@ func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1
 	}
 	old := m.DeepCopy()
 	apply(set, member, m)
-	if e, known := s.endpoints[member.Name]; known {
+	if e, ok := s.endpoints[member.Name]; ok {
 		m.Spec.ForProvider.StaticEndpoints = e
 	}
 	if equality.Semantic.DeepEqual(old, m) {
@@ -298,20 +298,20 @@ func (r *reconciler) settle(key types.NamespacedName, old, status v1alpha1.Machi
 		delete(r.pending, key)
 		return 0
 	}
-	now := r.now()
+	at := r.clock()
 	p, ok := r.pending[key]
 	if !ok {
-		p.since = now
+		p.start = at
 	}
 	if !ok || !equality.Semantic.DeepEqual(p.status, status) {
-		p.status, p.changed = status, now
+		p.status, p.changed = status, at
 		r.pending[key] = p
 	}
 	pause := settleChanging
 	if settled(status) {
 		pause = settleReady
 	}
-	wait := min(p.changed.Add(pause).Sub(now), p.since.Add(settleAtMost).Sub(now))
+	wait := min(p.changed.Add(pause).Sub(at), p.start.Add(settleAtMost).Sub(at))
 	if problem := problemOf(status); problem != "" && problem != problemOf(old) {
 		wait = 0
 	}

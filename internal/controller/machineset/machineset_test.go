@@ -90,7 +90,7 @@ func newHarness(t *testing.T, objs ...client.Object) *harness {
 		kube: c, live: c, watch: func(context.Context) (bool, error) { return true, nil },
 		watchStatic: func(context.Context) (bool, error) { return true, nil },
 		grant:       clients.NewConnector(c, nil, nil, nil).Grant, images: proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"},
-		log: logging.NewNopLogger(), record: event.NewNopRecorder(), now: h.clock.Now, pending: map[types.NamespacedName]pending{},
+		log: logging.NewNopLogger(), record: event.NewNopRecorder(), clock: h.clock.Now, pending: map[types.NamespacedName]pending{},
 	}
 	return h
 }
@@ -204,15 +204,15 @@ func TestHostname(t *testing.T) {
 	const old = "default-web-ingress-0"
 	set := machineSet("web-ingress-0")
 	unique := names.UniqueHost(old, "set", "web-ingress-0")
-	for name, tc := range map[string]struct{ reason, have, want string }{
+	for name, tc := range map[string]struct{ reason, existing, want string }{
 		"New":   {reason: "A new machine gets a unique name.", want: unique},
-		"Kept":  {reason: "A machine keeps its name.", have: unique, want: unique},
-		"Old":   {reason: "A machine from before unique hostnames keeps its name: a rename would give its device the name of another one.", have: old, want: old},
-		"Wrong": {reason: "A name that somebody else wrote is corrected.", have: "victim", want: unique},
+		"Kept":  {reason: "A machine keeps its name.", existing: unique, want: unique},
+		"Old":   {reason: "A machine from before unique hostnames keeps its name: a rename would give its device the name of another one.", existing: old, want: old},
+		"Wrong": {reason: "A name that somebody else wrote is corrected.", existing: "victim", want: unique},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1alpha1.Machine{}
-			m.Spec.ForProvider.Hostname = tc.have
+			m.Spec.ForProvider.Hostname = tc.existing
 			for range 2 {
 				apply(set, set.Spec.Machines[0], m)
 				if got := m.Spec.ForProvider.Hostname; got != tc.want {
@@ -233,7 +233,7 @@ func TestSettle(t *testing.T) {
 	names := []string{"web-ingress-0", "web-ingress-1", "web-ingress-2", "web-ingress-3", "web-ingress-4"}
 	h := newHarness(t, machineSet(names...))
 	h.run(t)
-	before := h.writes
+	baseline := h.writes
 
 	reconcileOnce := func() time.Duration {
 		res, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
@@ -249,11 +249,11 @@ func TestSettle(t *testing.T) {
 		h.change(t, n, func(m *v1alpha1.Machine) { m.Status.Agent = &v1alpha1.MachineAgentStatus{PodIP: "10.0.0.1"} })
 		reconcileOnce()
 	}
-	if h.writes != before {
-		t.Errorf("want no write while machines come up, got %d", h.writes-before)
+	if h.writes != baseline {
+		t.Errorf("want no write while machines come up, got %d", h.writes-baseline)
 	}
 	h.run(t)
-	if got := h.writes - before; got != 1 {
+	if got := h.writes - baseline; got != 1 {
 		t.Errorf("want one write once all are up, got %d", got)
 	}
 	if got := h.status(t).ReadyMachines; got != int32(len(names)) {
@@ -262,7 +262,7 @@ func TestSettle(t *testing.T) {
 
 	// A machine that flaps continuously is reported, too.
 	began := h.clock.Now()
-	for i := 0; h.writes-before == 1; i++ {
+	for i := 0; h.writes-baseline == 1; i++ {
 		h.change(t, names[0], func(m *v1alpha1.Machine) { m.Status.AtProvider.Addresses = []string{time.Unix(int64(i), 0).String()} })
 		reconcileOnce()
 		if h.clock.Now().Sub(began) > 2*settleAtMost {
@@ -315,8 +315,8 @@ func TestForbidden(t *testing.T) {
 	if st.ReadyMachines != 1 {
 		t.Errorf("want the status to report the machine that stays, got %d ready", st.ReadyMachines)
 	}
-	const what = `Cannot delete Machine "web-ingress-1"; let the provider's service account delete machines, as the chart tailscale-gateway does: `
-	if len(st.Machines) != 2 || !st.Machines[1].Failed || !strings.HasPrefix(st.Machines[1].Message, what) {
+	const message = `Cannot delete Machine "web-ingress-1"; let the provider's service account delete machines, as the chart tailscale-gateway does: `
+	if len(st.Machines) != 2 || !st.Machines[1].Failed || !strings.HasPrefix(st.Machines[1].Message, message) {
 		t.Errorf("want the status to name the fix for the surplus machine, got %v", st.Machines)
 	}
 	deletable := func() xpv2.Condition {

@@ -76,9 +76,9 @@ func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 		return Pods{}, err
 	}
 	sts := &appsv1.StatefulSet{}
-	there, err := r.sync(ctx, set, want, sts)
+	exists, err := r.sync(ctx, set, want, sts)
 	out := Pods{stale: err != nil}
-	if there {
+	if exists {
 		out.StatefulSet = sts
 	}
 	if err != nil {
@@ -126,11 +126,11 @@ func (r *reconciler) beyondGrant(ctx context.Context, set *v1alpha1.MachineSet) 
 // the pods may run.
 func (r *reconciler) remainingPods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
 	sts := &appsv1.StatefulSet{}
-	there, err := r.find(ctx, set, set.GetName(), false, sts)
+	exists, err := r.find(ctx, set, set.GetName(), false, sts)
 	if err != nil {
 		return Pods{}, errors.Wrapf(err, "cannot get StatefulSet %q", set.GetName())
 	}
-	if !there || !metav1.IsControlledBy(sts, set) {
+	if !exists || !metav1.IsControlledBy(sts, set) {
 		return Pods{}, nil
 	}
 	return Pods{StatefulSet: sts, stale: true}, nil
@@ -166,11 +166,11 @@ func (r *reconciler) syncNamed(ctx context.Context, set *v1alpha1.MachineSet, na
 	if err != nil {
 		return false, errors.Wrap(err, "cannot find the kind of an object")
 	}
-	there, err := r.find(ctx, set, name, want != nil, o)
+	exists, err := r.find(ctx, set, name, want != nil, o)
 	if err != nil {
 		return false, errors.Wrapf(hinted(err), "cannot get %s %q", gvk.Kind, name)
 	}
-	own := there && metav1.IsControlledBy(o, set)
+	own := exists && metav1.IsControlledBy(o, set)
 	if want == nil {
 		if !own || o.GetDeletionTimestamp() != nil {
 			return own, nil
@@ -179,7 +179,7 @@ func (r *reconciler) syncNamed(ctx context.Context, set *v1alpha1.MachineSet, na
 		err := r.kube.Delete(ctx, o, client.Preconditions{UID: ptr.To(o.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationForeground))
 		return true, errors.Wrapf(hinted(client.IgnoreNotFound(err)), "cannot delete %s %q", gvk.Kind, name)
 	}
-	if there && !own {
+	if exists && !own {
 		return false, refusal(gvk.Kind + " " + name + " exists and does not belong to these proxies; delete it, or give these another name")
 	}
 	if own && o.GetDeletionTimestamp() != nil {

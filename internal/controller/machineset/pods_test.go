@@ -170,11 +170,11 @@ func TestPodsAbsent(t *testing.T) {
 	h.run(t)
 	h.play(t, 2)
 	h.run(t)
-	before := h.statefulSet(t)
+	original := h.statefulSet(t)
 
 	h.update(t, func(s *v1alpha1.MachineSet) { s.Spec.Pods, s.Spec.Machines = nil, s.Spec.Machines[:1] })
 	h.run(t)
-	if diff := cmp.Diff(before, h.statefulSet(t)); diff != "" {
+	if diff := cmp.Diff(original, h.statefulSet(t)); diff != "" {
 		t.Errorf("want the StatefulSet unchanged while the spec has no pods: -want, +got:\n%s", diff)
 	}
 	if err := h.kube.Get(t.Context(), key, &policyv1.PodDisruptionBudget{}); err != nil {
@@ -277,7 +277,7 @@ func TestApplyAgain(t *testing.T) {
 func TestSettlePods(t *testing.T) {
 	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
 	h.run(t)
-	before := h.writes
+	baseline := h.writes
 	for n := range int32(4) {
 		h.play(t, n)
 		if _, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
@@ -286,7 +286,7 @@ func TestSettlePods(t *testing.T) {
 		h.clock.SetTime(h.clock.Now().Add(settleChanging / 2))
 	}
 	h.run(t)
-	if got := h.writes - before; got != 1 {
+	if got := h.writes - baseline; got != 1 {
 		t.Errorf("want one write, got %d", got)
 	}
 }

@@ -52,7 +52,7 @@ func Setup(mgr ctrl.Manager, o setup.Options) error {
 		images:      o.Images,
 		log:         o.Logger.WithValues("controller", name),
 		record:      o.Recorder(mgr, v1alpha1.MachineSetKind),
-		now:         o.Now,
+		clock:       o.Now,
 		pending:     map[types.NamespacedName]pending{},
 	}
 	c, err := ctrl.NewControllerManagedBy(mgr).

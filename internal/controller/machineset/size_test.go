@@ -61,14 +61,14 @@ func TestSizes(t *testing.T) {
 	if got := len(set.Status.Egress); got != mostTargets {
 		t.Fatalf("want %d ports, got %d", mostTargets, got)
 	}
-	for what, o := range map[string]any{"MachineSet": set, "Machine": last} {
+	for kind, o := range map[string]any{"MachineSet": set, "Machine": last} {
 		b, err := json.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: %d bytes", what, len(b))
+		t.Logf("%s: %d bytes", kind, len(b))
 		if len(b) > maxObject {
-			t.Errorf("%s: want %d bytes at most, got %d", what, maxObject, len(b))
+			t.Errorf("%s: want %d bytes at most, got %d", kind, maxObject, len(b))
 		}
 	}
 }

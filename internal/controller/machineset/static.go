@@ -54,7 +54,7 @@ func (r *reconciler) static(ctx context.Context, set *v1alpha1.MachineSet, owned
 	wanted := pods.StaticEndpoints != nil
 	if !wanted {
 		// A set that never had any needs no permissions.
-		if had, err := r.hadStatic(ctx, set, owned); err != nil || !had {
+		if found, err := r.hadStatic(ctx, set, owned); err != nil || !found {
 			return static{}, err
 		}
 	}
@@ -93,11 +93,11 @@ func (r *reconciler) static(ctx context.Context, set *v1alpha1.MachineSet, owned
 	}
 	out := static{endpoints: map[string][]string{}}
 	for machine, at := range services {
-		var have []string
+		var existing []string
 		if m := owned[machine]; m != nil {
-			have = m.Spec.ForProvider.StaticEndpoints
+			existing = m.Spec.ForProvider.StaticEndpoints
 		}
-		out.endpoints[machine] = endpoints(nodes.Items, pods.StaticEndpoints.AddressType, at, have)
+		out.endpoints[machine] = endpoints(nodes.Items, pods.StaticEndpoints.AddressType, at, existing)
 		if len(out.endpoints[machine]) == 0 {
 			out.problem = fmt.Sprintf("No node that spec.proxy.staticEndpoints.nodeSelector selects has an address of type %s and of a family of the cluster's Services, which is %s; select others, or set addressType", addressType(pods.StaticEndpoints.AddressType), at.families)
 			// Nodes may be away for a moment.
@@ -119,8 +119,8 @@ func (r *reconciler) hadStatic(ctx context.Context, set *v1alpha1.MachineSet, ow
 		return false, err
 	}
 	sts := &appsv1.StatefulSet{}
-	there, err := r.find(ctx, set, set.GetName(), false, sts)
-	if err != nil || !there || !metav1.IsControlledBy(sts, set) {
+	exists, err := r.find(ctx, set, set.GetName(), false, sts)
+	if err != nil || !exists || !metav1.IsControlledBy(sts, set) {
 		return false, errors.Wrapf(err, "cannot get StatefulSet %q", set.GetName())
 	}
 	return proxy.ListensStatically(&sts.Spec.Template.Spec), nil
@@ -165,9 +165,9 @@ func nodePortOf(s *corev1.Service) (nodePort, bool) {
 // each Machine.
 func (r *reconciler) staticServices(ctx context.Context, set *v1alpha1.MachineSet) (ports map[string]nodePort, problem string, err error) {
 	ports = map[string]nodePort{}
-	kept := map[string]bool{}
+	names := map[string]bool{}
 	for i, s := range proxy.StaticServices(options(set)) {
-		kept[s.Name] = true
+		names[s.Name] = true
 		u, err := desired(set, corev1.SchemeGroupVersion.WithKind("Service"), s)
 		if err != nil {
 			return nil, "", err
@@ -189,7 +189,7 @@ func (r *reconciler) staticServices(ctx context.Context, set *v1alpha1.MachineSe
 	}
 	for i := range all.Items {
 		s := &all.Items[i]
-		if kept[s.GetName()] || !metav1.IsControlledBy(s, set) || s.GetDeletionTimestamp() != nil {
+		if names[s.GetName()] || !metav1.IsControlledBy(s, set) || s.GetDeletionTimestamp() != nil {
 			continue
 		}
 		if err := r.kube.Delete(ctx, s, client.Preconditions{UID: ptr.To(s.GetUID())}); client.IgnoreNotFound(err) != nil {
@@ -213,11 +213,11 @@ func addressType(t v1alpha1.NodeAddressType) v1alpha1.NodeAddressType {
 // endpoints returns the addresses of nodes at which a port answers. Addresses that the machine has stay while
 // their node is there, so that a change of other nodes changes nothing; ready nodes are preferred.
 // The same nodes in another order give the same addresses.
-func endpoints(nodes []corev1.Node, t v1alpha1.NodeAddressType, at nodePort, have []string) []string {
+func endpoints(nodes []corev1.Node, t v1alpha1.NodeAddressType, port nodePort, existing []string) []string {
 	type candidate struct {
 		endpoint string
 		ready    bool
-		had      bool
+		existing bool
 	}
 	var all []candidate
 	for _, n := range nodes {
@@ -226,11 +226,11 @@ func endpoints(nodes []corev1.Node, t v1alpha1.NodeAddressType, at nodePort, hav
 		}
 		for _, a := range n.Status.Addresses {
 			addr, err := netip.ParseAddr(a.Address)
-			if string(a.Type) != string(addressType(t)) || err != nil || !addr.Unmap().IsGlobalUnicast() || !at.families.Has(addr) {
+			if string(a.Type) != string(addressType(t)) || err != nil || !addr.Unmap().IsGlobalUnicast() || !port.families.Has(addr) {
 				continue
 			}
-			e := netip.AddrPortFrom(addr.Unmap(), uint16(at.port)).String()
-			all = append(all, candidate{e, nodeReady(&n), slices.Contains(have, e)})
+			e := netip.AddrPortFrom(addr.Unmap(), uint16(port.port)).String()
+			all = append(all, candidate{e, nodeReady(&n), slices.Contains(existing, e)})
 		}
 	}
 	first := func(a, b bool) int {
@@ -243,7 +243,7 @@ func endpoints(nodes []corev1.Node, t v1alpha1.NodeAddressType, at nodePort, hav
 		return 1
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(first(a.ready, b.ready), first(a.had, b.had), cmp.Compare(a.endpoint, b.endpoint))
+		return cmp.Or(first(a.ready, b.ready), first(a.existing, b.existing), cmp.Compare(a.endpoint, b.endpoint))
 	})
 	all = slices.CompactFunc(all, func(a, b candidate) bool { return a.endpoint == b.endpoint })
 	var out []string

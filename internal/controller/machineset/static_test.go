@@ -41,25 +41,25 @@ func TestEndpoints(t *testing.T) {
 	leaving := *node("leaving", "198.51.100.5", "", corev1.ConditionTrue)
 	leaving.DeletionTimestamp = ptr.To(metav1.Now())
 	cases := map[string]struct {
-		reason string
-		nodes  []corev1.Node
-		kind   v1alpha1.NodeAddressType
-		have   []string
-		only   []corev1.IPFamily
-		want   []string
+		reason   string
+		nodes    []corev1.Node
+		kind     v1alpha1.NodeAddressType
+		existing []string
+		families []corev1.IPFamily
+		want     []string
 	}{
 		"None":     {reason: "Without nodes there are no addresses."},
 		"Default":  {reason: "Peers are outside unless said otherwise.", nodes: []corev1.Node{a}, want: []string{"198.51.100.1:31000"}},
 		"Internal": {reason: "Peers may reach the nodes' network.", nodes: []corev1.Node{a}, kind: v1alpha1.NodeInternalIP, want: []string{"10.0.0.1:31000"}},
 		"IPv6":     {reason: "An IPv6 address is an address.", nodes: []corev1.Node{dual}, want: []string{"[2001:db8::1]:31000"}},
-		"OnlyIPv6": {reason: "A Service answers at addresses of its families only.", nodes: []corev1.Node{a, b, dual}, only: []corev1.IPFamily{corev1.IPv6Protocol}, want: []string{"[2001:db8::1]:31000"}},
-		"OnlyIPv4": {reason: "So does one of IPv4.", nodes: []corev1.Node{dual, a}, only: []corev1.IPFamily{corev1.IPv4Protocol}, want: []string{"198.51.100.1:31000"}},
-		"Both":     {reason: "One of both answers at all.", nodes: []corev1.Node{dual, a}, only: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, want: []string{"198.51.100.1:31000", "[2001:db8::1]:31000"}},
+		"OnlyIPv6": {reason: "A Service answers at addresses of its families only.", nodes: []corev1.Node{a, b, dual}, families: []corev1.IPFamily{corev1.IPv6Protocol}, want: []string{"[2001:db8::1]:31000"}},
+		"OnlyIPv4": {reason: "So does one of IPv4.", nodes: []corev1.Node{dual, a}, families: []corev1.IPFamily{corev1.IPv4Protocol}, want: []string{"198.51.100.1:31000"}},
+		"Both":     {reason: "One of both answers at all.", nodes: []corev1.Node{dual, a}, families: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, want: []string{"198.51.100.1:31000", "[2001:db8::1]:31000"}},
 		"Order":    {reason: "Nodes come in any order.", nodes: []corev1.Node{c, b, a}, want: []string{"198.51.100.1:31000", "198.51.100.2:31000"}},
-		"Kept":     {reason: "A new node replaces none that serves.", nodes: []corev1.Node{a, b, c}, have: []string{"198.51.100.2:31000", "198.51.100.3:31000"}, want: []string{"198.51.100.2:31000", "198.51.100.3:31000"}},
-		"Moved":    {reason: "Another port is another address.", nodes: []corev1.Node{a}, have: []string{"198.51.100.1:30999"}, want: []string{"198.51.100.1:31000"}},
-		"Away":     {reason: "A ready node is better than one that is away.", nodes: []corev1.Node{a, b, away}, have: []string{"198.51.100.4:31000"}, want: []string{"198.51.100.1:31000", "198.51.100.2:31000"}},
-		"AllAway":  {reason: "One that is away is better than none: it may be back.", nodes: []corev1.Node{away}, have: []string{"198.51.100.4:31000"}, want: []string{"198.51.100.4:31000"}},
+		"Kept":     {reason: "A new node replaces none that serves.", nodes: []corev1.Node{a, b, c}, existing: []string{"198.51.100.2:31000", "198.51.100.3:31000"}, want: []string{"198.51.100.2:31000", "198.51.100.3:31000"}},
+		"Moved":    {reason: "Another port is another address.", nodes: []corev1.Node{a}, existing: []string{"198.51.100.1:30999"}, want: []string{"198.51.100.1:31000"}},
+		"Away":     {reason: "A ready node is better than one that is away.", nodes: []corev1.Node{a, b, away}, existing: []string{"198.51.100.4:31000"}, want: []string{"198.51.100.1:31000", "198.51.100.2:31000"}},
+		"AllAway":  {reason: "One that is away is better than none: it may be back.", nodes: []corev1.Node{away}, existing: []string{"198.51.100.4:31000"}, want: []string{"198.51.100.4:31000"}},
 		"Leaving":  {reason: "A node that is deleted does not come back.", nodes: []corev1.Node{leaving}},
 		"Bad": {
 			reason: "A node may report anything.",
@@ -68,15 +68,15 @@ func TestEndpoints(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			at, ok := nodePortOf(&corev1.Service{Spec: corev1.ServiceSpec{IPFamilies: tc.only, Ports: []corev1.ServicePort{{NodePort: 31000}}}})
+			at, ok := nodePortOf(&corev1.Service{Spec: corev1.ServiceSpec{IPFamilies: tc.families, Ports: []corev1.ServicePort{{NodePort: 31000}}}})
 			if !ok {
 				t.Fatal("nodePortOf(...): want a port")
 			}
-			if diff := cmp.Diff(tc.want, endpoints(tc.nodes, tc.kind, at, tc.have)); diff != "" {
+			if diff := cmp.Diff(tc.want, endpoints(tc.nodes, tc.kind, at, tc.existing)); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 			slices.Reverse(tc.nodes)
-			if diff := cmp.Diff(tc.want, endpoints(tc.nodes, tc.kind, at, tc.have)); diff != "" {
+			if diff := cmp.Diff(tc.want, endpoints(tc.nodes, tc.kind, at, tc.existing)); diff != "" {
 				t.Errorf("%s The order of nodes matters: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -129,8 +129,8 @@ func announcing(p *v1alpha1.MachineSetPods) { p.StaticEndpoints = &v1alpha1.Stat
 // TestStatic goes through the life of static endpoints: made, with a node that goes, scaled in, and
 // turned off.
 func TestStatic(t *testing.T) {
-	one, two := node("one", "198.51.100.1", "", corev1.ConditionTrue), node("two", "198.51.100.2", "", corev1.ConditionTrue)
-	h := newHarness(t, granted(), one, two, withPods(machineSet("web-ingress-0", "web-ingress-1"), announcing))
+	first, two := node("one", "198.51.100.1", "", corev1.ConditionTrue), node("two", "198.51.100.2", "", corev1.ConditionTrue)
+	h := newHarness(t, granted(), first, two, withPods(machineSet("web-ingress-0", "web-ingress-1"), announcing))
 	h.run(t)
 	if diff := cmp.Diff([]string{"web-ingress-0-direct/web-ingress-0", "web-ingress-1-direct/web-ingress-1"}, h.services(t)); diff != "" {
 		t.Fatalf("each pod has a separate Service: -want, +got:\n%s", diff)
@@ -143,7 +143,7 @@ func TestStatic(t *testing.T) {
 		t.Errorf("another machine has another port: %v", got)
 	}
 	h.play(t, 2)
-	if err := h.kube.Delete(t.Context(), one); err != nil {
+	if err := h.kube.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	h.run(t)
@@ -157,8 +157,8 @@ func TestStatic(t *testing.T) {
 	}
 	h.update(t, func(s *v1alpha1.MachineSet) { s.Spec.Pods.StaticEndpoints = nil })
 	h.run(t)
-	if got, left := h.staticOf(t, "web-ingress-0"), h.services(t); len(got)+len(left) > 0 {
-		t.Errorf("nothing is left of static endpoints: %v, %v", got, left)
+	if got, remaining := h.staticOf(t, "web-ingress-0"), h.services(t); len(got)+len(remaining) > 0 {
+		t.Errorf("nothing is left of static endpoints: %v, %v", got, remaining)
 	}
 }
 

@@ -64,9 +64,9 @@ func apply(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alph
 // that is older than unique hostnames keeps its hostname. So does a machine with a device, because
 // a set that was restored from a backup has another UID.
 func hostname(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alpha1.Machine) string {
-	have := m.Spec.ForProvider.Hostname
-	if have == member.Hostname || meta.NodeIDOf(m) != "" && names.IsUniqueHost(have, member.Hostname) {
-		return have
+	existing := m.Spec.ForProvider.Hostname
+	if existing == member.Hostname || meta.NodeIDOf(m) != "" && names.IsUniqueHost(existing, member.Hostname) {
+		return existing
 	}
 	return names.UniqueHost(member.Hostname, string(set.GetUID()), member.Name)
 }

@@ -57,8 +57,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (manag
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	if xpmeta.WasDeleted(mg) {
-		left, err := e.clients().Remaining(ctx, mg)
-		return managed.ExternalObservation{ResourceExists: len(left) > 0, ResourceUpToDate: true}, err
+		remaining, err := e.clients().Remaining(ctx, mg)
+		return managed.ExternalObservation{ResourceExists: len(remaining) > 0, ResourceUpToDate: true}, err
 	}
 	details, err := secrets.Connection(ctx, e.kube, mg)
 	if err != nil {
@@ -73,14 +73,14 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (manag
 		return managed.ExternalObservation{ConnectionDetails: details}, nil
 	}
 	observe(mg, k)
-	known := len(details[meta.SecretKeyClientSecret]) > 0 && string(details[meta.SecretKeyClientID]) == k.ID
-	e.lost = !known && secrets.Wanted(mg) && ownership.Manages(mg)
+	stored := len(details[meta.SecretKeyClientSecret]) > 0 && string(details[meta.SecretKeyClientID]) == k.ID
+	e.lost = !stored && secrets.Wanted(mg) && ownership.Manages(mg)
 	if e.lost {
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The connection Secret lacks the client's secret; the client is replaced"))
 		return managed.ExternalObservation{ConnectionDetails: details}, nil
 	}
 	ready := xpv2.Available()
-	if !known && ownership.Manages(mg) {
+	if !stored && ownership.Manages(mg) {
 		ready = ready.WithMessage("The client's secret is kept nowhere; set spec.writeConnectionSecretToRef to have the client replaced by one whose secret is")
 	}
 	mg.SetConditions(ready)
@@ -95,7 +95,7 @@ func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.OAuthClient) 
 
 // clients returns the finder of the tailnet's OAuth clients.
 func (e *external) clients() ownership.Credentials {
-	return ownership.Credentials{API: e.api, ClusterID: e.clusterID, What: "OAuth client", Type: tailscale.KeyTypeOAuthClient}
+	return ownership.Credentials{API: e.api, ClusterID: e.clusterID, Singular: "OAuth client", Type: tailscale.KeyTypeOAuthClient}
 }
 
 func observe(mg *v1alpha1.OAuthClient, k *tailscale.Key) {
@@ -119,13 +119,13 @@ func (e *external) wanted(mg *v1alpha1.OAuthClient) tailscale.OAuthClientRequest
 }
 
 // diff returns the name of a field that differs, or "".
-func diff(have *tailscale.Key, want tailscale.OAuthClientRequest) string {
+func diff(observed *tailscale.Key, want tailscale.OAuthClientRequest) string {
 	switch {
-	case have.Description != want.Description:
+	case observed.Description != want.Description:
 		return "description"
-	case !slices.Equal(tailscale.Sorted(have.Scopes), want.Scopes):
+	case !slices.Equal(tailscale.Sorted(observed.Scopes), want.Scopes):
 		return "scopes"
-	case !slices.Equal(tailscale.Sorted(have.Tags), want.Tags):
+	case !slices.Equal(tailscale.Sorted(observed.Tags), want.Tags):
 		return "tags"
 	}
 	return ""

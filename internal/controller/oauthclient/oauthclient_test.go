@@ -141,10 +141,10 @@ func TestSecretLost(t *testing.T) {
 	if diff := cmp.Diff([]string{xpmeta.GetExternalName(mg)}, w.clients()); diff != "" {
 		t.Errorf("one client must be left: -want, +got:\n%s", diff)
 	}
-	kept := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{
 		"client_id": []byte(xpmeta.GetExternalName(mg)), "client_secret": []byte("kept-notasecret"),
 	}}
-	if err := w.kube.Create(t.Context(), kept); err != nil {
+	if err := w.kube.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	if o, err := w.external().Observe(t.Context(), mg); err != nil || !o.ResourceExists || !o.ResourceUpToDate {

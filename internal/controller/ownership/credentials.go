@@ -24,7 +24,7 @@ type Credentials struct {
 	ClusterID string
 
 	// Name of the credentials in errors, such as OAuth client.
-	What string
+	Singular string
 
 	// Type is the type of key, such as tailscale.KeyTypeOAuthClient.
 	Type string
@@ -34,12 +34,12 @@ type Credentials struct {
 // status.
 func (c Credentials) Lookup(recorded string) Lookup[tailscale.Key] {
 	return Lookup[tailscale.Key]{
-		What:     c.What,
+		Singular: c.Singular,
 		Plural:   "trust credentials",
 		List:     c.API.TrustCredentials,
 		ID:       func(k tailscale.Key) string { return k.ID },
 		Get:      c.API.TrustCredential,
-		Is:       func(k tailscale.Key) bool { return k.KeyType == c.Type },
+		Match:    func(k tailscale.Key) bool { return k.KeyType == c.Type },
 		Recorded: recorded,
 	}
 }

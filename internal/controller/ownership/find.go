@@ -17,7 +17,7 @@ import (
 // A Lookup finds objects of the tailnet whose IDs Tailscale assigns.
 type Lookup[T any] struct {
 	// Names of one and of several objects in errors, such as webhook and webhooks.
-	What, Plural string
+	Singular, Plural string
 
 	// List returns the objects of the shared list.
 	List func(ctx context.Context, staleness tailscale.Staleness) ([]T, error)
@@ -28,8 +28,8 @@ type Lookup[T any] struct {
 	// Get returns an object by its ID, because the shared list may be older than the object.
 	Get func(ctx context.Context, id string) (*T, error)
 
-	// Is reports whether an object is of the wanted type. Nil accepts all.
-	Is func(T) bool
+	// Match reports whether an object is of the wanted type. Nil accepts all.
+	Match func(T) bool
 
 	// Like reports whether an object with another ID may belong to the managed object. Nil accepts
 	// none.
@@ -85,19 +85,19 @@ func (l Lookup[T]) byID(ctx context.Context, mg resource.Managed, all []T, id st
 			if CreateStarted(mg) || l.Recorded == id || xpmeta.WasDeleted(mg) {
 				return nil, nil // Nil without an error means that there is none.
 			}
-			return nil, Missing(mg, l.What)
+			return nil, Missing(mg, l.Singular)
 		}
 		if err != nil {
-			return nil, errors.Wrapf(err, "cannot get %s %q", l.What, id)
+			return nil, errors.Wrapf(err, "cannot get %s %q", l.Singular, id)
 		}
 	}
 	if !l.is(*found) {
-		return nil, Missing(mg, l.What)
+		return nil, Missing(mg, l.Singular)
 	}
 	return found, nil
 }
 
-func (l Lookup[T]) is(t T) bool { return l.Is == nil || l.Is(t) }
+func (l Lookup[T]) is(t T) bool { return l.Match == nil || l.Match(t) }
 
 // Remaining returns all objects of the managed object, recorded or not: the one whose ID is the
 // external name, and those that marked accepts.
@@ -122,7 +122,7 @@ func (l Lookup[T]) Remaining(ctx context.Context, mg resource.Managed, marked fu
 		return ours, nil
 	}
 	if err != nil {
-		return nil, errors.Wrapf(err, "cannot get %s %q", l.What, id)
+		return nil, errors.Wrapf(err, "cannot get %s %q", l.Singular, id)
 	}
 	if l.is(*t) {
 		ours = append(ours, *t)
@@ -183,5 +183,5 @@ func (l Lookup[T]) Delete(ctx context.Context, id string, del func(ctx context.C
 	if id == "" {
 		return nil
 	}
-	return errors.Wrapf(del(ctx, id), "cannot delete %s %q", l.What, id)
+	return errors.Wrapf(del(ctx, id), "cannot delete %s %q", l.Singular, id)
 }

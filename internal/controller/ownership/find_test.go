@@ -32,7 +32,7 @@ func TestLookup(t *testing.T) {
 		recorded string
 		all      []thing
 		get      func(context.Context, string) (*thing, error)
-		is       func(thing) bool
+		match    func(thing) bool
 		like     func(thing) bool
 		want     *thing
 		err      string
@@ -45,7 +45,7 @@ func TestLookup(t *testing.T) {
 		"Gone":      {reason: "A recorded object that is gone is made again.", name: "a", recorded: "a", get: notFound},
 		"Lost":      {reason: "A create that was started may have made nothing.", name: "a", tried: true, get: notFound},
 		"Missing":   {reason: "No object has the ID that a user set as external name.", name: "a", get: notFound, err: `there is no thing with the id "a"`},
-		"OtherKind": {reason: "The object with the user's external name has another type.", name: "a", all: []thing{{ID: "a"}}, is: func(thing) bool { return false }, err: `there is no thing with the id "a"`},
+		"OtherKind": {reason: "The object with the user's external name has another type.", name: "a", all: []thing{{ID: "a"}}, match: func(thing) bool { return false }, err: `there is no thing with the id "a"`},
 		"ErrGet":    {reason: "A failed request does not show that an object is gone.", name: "a", get: func(context.Context, string) (*thing, error) { return nil, errors.New("boom") }, err: `cannot get thing "a": boom`},
 	}
 	for name, tc := range cases {
@@ -55,7 +55,7 @@ func TestLookup(t *testing.T) {
 			if tc.tried {
 				xpmeta.SetExternalCreatePending(mg, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 			}
-			l := Lookup[thing]{What: "thing", List: func(context.Context, tailscale.Staleness) ([]thing, error) { return tc.all, nil }, ID: func(t thing) string { return t.ID }, Get: tc.get, Is: tc.is, Like: tc.like, Recorded: tc.recorded}
+			l := Lookup[thing]{Singular: "thing", List: func(context.Context, tailscale.Staleness) ([]thing, error) { return tc.all, nil }, ID: func(t thing) string { return t.ID }, Get: tc.get, Match: tc.match, Like: tc.like, Recorded: tc.recorded}
 			got, err := l.Find(t.Context(), mg, tailscale.Cached)
 			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Fatalf("\n%s\nFind(...): want error %q, got %v", tc.reason, tc.err, err)

@@ -95,14 +95,14 @@ func NotSent(err error) error {
 }
 
 // RecordFailure records in a Create whether its error leaves unknown if the tailnet has a new
-// object. Before reports whether the result of an earlier create was unknown. A create first looks
+// object. Unresolved reports whether the result of an earlier create was unknown. A create first looks
 // for the result of an earlier one, so that an answer which refuses it ends the doubt, too, except
 // that something like the object exists.
-func RecordFailure(mg resource.Managed, err error, before bool) {
+func RecordFailure(mg resource.Managed, err error, unresolved bool) {
 	var notSent notSentError
-	certain := tailscale.IsRefused(err) && (!before || tailscale.ClassOf(err) != tailscale.ClassConflict)
+	certain := tailscale.IsRefused(err) && (!unresolved || tailscale.ClassOf(err) != tailscale.ClassConflict)
 	if errors.As(err, &notSent) {
-		certain = !before
+		certain = !unresolved
 	}
 	if !certain {
 		xpmeta.RemoveAnnotations(mg, annotationMadeNothing)
@@ -144,8 +144,8 @@ func NotOwned(mg resource.Managed, format string, args ...any) error {
 
 // Missing returns the error of a managed object whose external name names an object that does not
 // exist and that it never made.
-func Missing(mg resource.Managed, what string) error {
-	return errors.Errorf("there is no %s with the id %q; correct or remove the annotation %s", what, xpmeta.GetExternalName(mg), xpmeta.AnnotationKeyExternalName)
+func Missing(mg resource.Managed, singular string) error {
+	return errors.Errorf("there is no %s with the id %q; correct or remove the annotation %s", singular, xpmeta.GetExternalName(mg), xpmeta.AnnotationKeyExternalName)
 }
 
 // A ConflictError reports that an older object of the cluster manages what another object claims.

@@ -62,32 +62,32 @@ func TestDescription(t *testing.T) {
 }
 
 func TestAttempted(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
 		reason string
 		edit   func(mg *v1alpha1.Webhook)
 		want   bool
 	}{
 		"Never":   {reason: "No create was attempted.", edit: func(*v1alpha1.Webhook) {}},
-		"Pending": {reason: "The provider crashed during a create.", edit: func(mg *v1alpha1.Webhook) { xpmeta.SetExternalCreatePending(mg, now) }, want: true},
+		"Pending": {reason: "The provider crashed during a create.", edit: func(mg *v1alpha1.Webhook) { xpmeta.SetExternalCreatePending(mg, at) }, want: true},
 		"Failed": {reason: "The answer may have been lost.", edit: func(mg *v1alpha1.Webhook) {
-			xpmeta.SetExternalCreatePending(mg, now)
-			xpmeta.SetExternalCreateFailed(mg, now.Add(time.Second))
+			xpmeta.SetExternalCreatePending(mg, at)
+			xpmeta.SetExternalCreateFailed(mg, at.Add(time.Second))
 		}, want: true},
 		"Recorded": {reason: "The ID is known, so a similar object is another one.", edit: func(mg *v1alpha1.Webhook) {
-			xpmeta.SetExternalCreatePending(mg, now)
-			xpmeta.SetExternalCreateSucceeded(mg, now.Add(time.Second))
+			xpmeta.SetExternalCreatePending(mg, at)
+			xpmeta.SetExternalCreateSucceeded(mg, at.Add(time.Second))
 		}},
 		"Again": {reason: "The object was deleted by hand, and the second attempt is not recorded.", edit: func(mg *v1alpha1.Webhook) {
-			xpmeta.SetExternalCreateSucceeded(mg, now)
-			xpmeta.SetExternalCreatePending(mg, now.Add(time.Minute))
+			xpmeta.SetExternalCreateSucceeded(mg, at)
+			xpmeta.SetExternalCreatePending(mg, at.Add(time.Minute))
 		}, want: true},
 		"WasForeign": {reason: "The attempt found an existing object.", edit: func(mg *v1alpha1.Webhook) {
-			xpmeta.SetExternalCreatePending(mg, now)
+			xpmeta.SetExternalCreatePending(mg, at)
 			SetNotOwned(mg, "id")
 		}},
 		"OtherWasForeign": {reason: "The attempt found another existing object, which is gone.", edit: func(mg *v1alpha1.Webhook) {
-			xpmeta.SetExternalCreatePending(mg, now)
+			xpmeta.SetExternalCreatePending(mg, at)
 			SetNotOwned(mg, "other")
 		}, want: true},
 	}
@@ -107,28 +107,28 @@ func TestRecordFailure(t *testing.T) {
 		return errors.Wrap(&tailscale.Error{Class: c, Status: status}, "cannot create")
 	}
 	cases := map[string]struct {
-		reason string
-		err    error
-		before bool
-		want   bool
+		reason     string
+		err        error
+		unresolved bool
+		want       bool
 	}{
 		"Refused":           {reason: "A refused create made nothing.", err: answer(tailscale.ClassForbidden, 403)},
-		"RefusedLater":      {reason: "The refused create found no result of the one before.", err: answer(tailscale.ClassForbidden, 403), before: true},
+		"RefusedLater":      {reason: "The refused create found no result of the one before.", err: answer(tailscale.ClassForbidden, 403), unresolved: true},
 		"Conflict":          {reason: "A first create conflicts with an object of another owner.", err: answer(tailscale.ClassConflict, 409)},
-		"ConflictLater":     {reason: "The create may conflict with the result of the one before.", err: answer(tailscale.ClassConflict, 409), before: true, want: true},
+		"ConflictLater":     {reason: "The create may conflict with the result of the one before.", err: answer(tailscale.ClassConflict, 409), unresolved: true, want: true},
 		"RateLimited":       {reason: "A create that waited for its turn was not sent.", err: answer(tailscale.ClassRateLimited, 0)},
 		"Unavailable":       {reason: "The answer may have been lost.", err: answer(tailscale.ClassUnavailable, 500), want: true},
 		"Timeout":           {reason: "A proxy that answers 408 may have sent the request.", err: answer(tailscale.ClassInvalid, 408), want: true},
 		"OtherError":        {reason: "The error does not show whether the request was sent.", err: errors.New("boom"), want: true},
 		"NotSent":           {reason: "The request was not sent.", err: NotSent(answer(tailscale.ClassUnavailable, 500))},
-		"NotSentLater":      {reason: "The result of the create before is still unknown.", err: NotSent(answer(tailscale.ClassForbidden, 403)), before: true, want: true},
+		"NotSentLater":      {reason: "The result of the create before is still unknown.", err: NotSent(answer(tailscale.ClassForbidden, 403)), unresolved: true, want: true},
 		"NotSentAndWrapped": {reason: "A wrapped error is recognized.", err: errors.Wrap(NotSent(errors.New("no Secret")), "cannot create")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			mg := object("a", 0)
 			xpmeta.SetExternalCreatePending(mg, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-			RecordFailure(mg, tc.err, tc.before)
+			RecordFailure(mg, tc.err, tc.unresolved)
 			if got := Attempted(mg, "id"); got != tc.want {
 				t.Errorf("\n%s\nAttempted(...) after RecordFailure(...): want %t, got %t", tc.reason, tc.want, got)
 			}

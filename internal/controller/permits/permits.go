@@ -62,9 +62,9 @@ type Permit struct {
 	// permits that are older than grants. It contains no space.
 	Claims string
 
-	// Made stands for what the resource is known to have made in the tailnet of the config, for kinds
+	// Product stands for what the resource is known to have made in the tailnet of the config, for kinds
 	// that need to recognize it without its marks. It contains no space.
-	Made string
+	Product string
 }
 
 // none is the stored form of absent claims before other fields.
@@ -72,11 +72,11 @@ const none = "-"
 
 // String returns the stored form of the permit.
 func (p Permit) String() string {
-	f := []string{p.Kind, p.Namespace, string(p.Config), p.Claims, p.Made}
+	f := []string{p.Kind, p.Namespace, string(p.Config), p.Claims, p.Product}
 	switch {
-	case p.Made == "" && p.Claims == "":
+	case p.Product == "" && p.Claims == "":
 		f = f[:3]
-	case p.Made == "":
+	case p.Product == "":
 		f = f[:4]
 	case p.Claims == "":
 		f[3] = none
@@ -95,7 +95,7 @@ func parse(s []byte) Permit {
 		p.Claims = f[3]
 	}
 	if len(f) > 4 {
-		p.Made = f[4]
+		p.Product = f[4]
 	}
 	return p
 }
@@ -151,7 +151,7 @@ func (r *Record) Get(ctx context.Context, uid, config types.UID) (Permit, bool, 
 func (r *Record) Add(ctx context.Context, uid types.UID, p Permit) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		if old := parse(data[string(uid)]); old.Config == p.Config {
-			p.Made = old.Made
+			p.Product = old.Product
 		}
 		if string(data[string(uid)]) == p.String() {
 			return false
@@ -163,13 +163,13 @@ func (r *Record) Add(ctx context.Context, uid types.UID, p Permit) error {
 
 // Remember sets what a resource made, in the permit that a config gave it. Without such a permit it
 // does nothing.
-func (r *Record) Remember(ctx context.Context, uid, config types.UID, made string) error {
+func (r *Record) Remember(ctx context.Context, uid, config types.UID, product string) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		p := parse(data[string(uid)])
-		if p.Config != config || p.Made == made {
+		if p.Config != config || p.Product == product {
 			return false
 		}
-		p.Made = made
+		p.Product = product
 		data[string(uid)] = []byte(p.String())
 		return true
 	})
@@ -195,8 +195,8 @@ func (r *Record) SetTailnet(ctx context.Context, uid types.UID, tailnet string) 
 func (r *Record) Move(ctx context.Context, uid types.UID, tailnet string) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		changed := setTailnet(data, uid, tailnet)
-		if p := parse(data[string(uid)]); p.Made != "" {
-			p.Made = ""
+		if p := parse(data[string(uid)]); p.Product != "" {
+			p.Product = ""
 			data[string(uid)] = []byte(p.String())
 			changed = true
 		}
@@ -223,24 +223,24 @@ func (r *Record) Forget(ctx context.Context, uid types.UID) error {
 // namespace.
 func (r *Record) Prune(ctx context.Context, kind string, covers func(namespace string) bool, list func(context.Context) ([]types.UID, error)) error {
 	// Permits that are added while list runs must stay.
-	before := map[int][]string{}
+	candidates := map[int][]string{}
 	for i := range r.shards {
 		uids, err := r.permits(ctx, i, func(p Permit) bool { return p.Kind == kind && covers(p.Namespace) })
 		if err != nil {
 			return err
 		}
-		before[i] = uids
+		candidates[i] = uids
 	}
-	there, err := list(ctx)
+	existing, err := list(ctx)
 	if err != nil {
 		return errors.Wrapf(err, "cannot list kind %s", kind)
 	}
-	known := make(map[string]bool, len(there))
-	for _, uid := range there {
-		known[string(uid)] = true
+	live := make(map[string]bool, len(existing))
+	for _, uid := range existing {
+		live[string(uid)] = true
 	}
-	for i, uids := range before {
-		uids = slices.DeleteFunc(uids, func(uid string) bool { return known[uid] })
+	for i, uids := range candidates {
+		uids = slices.DeleteFunc(uids, func(uid string) bool { return live[uid] })
 		if len(uids) == 0 {
 			continue
 		}
@@ -254,12 +254,12 @@ func (r *Record) Prune(ctx context.Context, kind string, covers func(namespace s
 // without returns an edit that removes permits and tailnets of resources.
 func without(uids ...string) func(map[string][]byte) bool {
 	return func(data map[string][]byte) bool {
-		before := len(data)
+		size := len(data)
 		for _, uid := range uids {
 			delete(data, uid)
 			delete(data, uid+tailnetSuffix)
 		}
-		return len(data) < before
+		return len(data) < size
 	}
 }
 
@@ -286,9 +286,9 @@ func (r *Record) load(ctx context.Context, i int) error {
 	if s.secret != nil {
 		return nil
 	}
-	got := &corev1.Secret{}
+	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: r.namespace, Name: fmt.Sprintf("%s%d", prefix, i)}
-	err := r.kube.Get(ctx, key, got)
+	err := r.kube.Get(ctx, key, secret)
 	if kerrors.IsNotFound(err) {
 		s.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Type: secretType}
 		return nil
@@ -296,7 +296,7 @@ func (r *Record) load(ctx context.Context, i int) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot get Secret %s", key)
 	}
-	s.secret = got
+	s.secret = secret
 	return nil
 }
 

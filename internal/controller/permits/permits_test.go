@@ -171,15 +171,15 @@ func TestRecordConcurrently(t *testing.T) {
 func TestRemember(t *testing.T) {
 	kube := fake.NewClientBuilder().Build()
 	r := New(kube, "system")
-	step := func(reason string, do func(r *Record) error, want string) {
+	step := func(reason string, fn func(r *Record) error, want string) {
 		t.Helper()
-		if err := do(r); err != nil {
+		if err := fn(r); err != nil {
 			t.Fatalf("\n%s\n%v", reason, err)
 		}
 		// The record is read again, as after a restart.
 		p, _, err := New(kube, "system").Get(t.Context(), "uid", "home")
-		if err != nil || p.Made != want {
-			t.Errorf("\n%s\nwant %q, got %q, %v", reason, want, p.Made, err)
+		if err != nil || p.Product != want {
+			t.Errorf("\n%s\nwant %q, got %q, %v", reason, want, p.Product, err)
 		}
 	}
 	step("A resource without a permit has no record.", func(r *Record) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "")
@@ -188,7 +188,7 @@ func TestRemember(t *testing.T) {
 		step("A permit is added.", func(r *Record) error { return r.Add(t.Context(), "uid", p) }, map[bool]string{true: "svc:web,a"}[claims != ""])
 		step("The service of a resource is remembered.", func(r *Record) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "svc:web,a")
 		got, ok, err := r.Get(t.Context(), "uid", "home")
-		p.Made = "svc:web,a"
+		p.Product = "svc:web,a"
 		if err != nil || !ok || got != p {
 			t.Errorf("want the permit %v, got %v, %v", p, got, err)
 		}
@@ -214,12 +214,12 @@ func TestTailnet(t *testing.T) {
 			t.Fatalf("Add(...): %v", err)
 		}
 	}
-	check := func(when, want string) {
+	check := func(stage, want string) {
 		t.Helper()
 		// Another leader has read nothing yet.
 		for _, r := range []*Record{r, New(kube, "system")} {
 			if got, err := r.Tailnet(t.Context(), "a"); err != nil || got != want {
-				t.Errorf("%s: Tailnet(...): want %q, got %q, %v", when, want, got, err)
+				t.Errorf("%s: Tailnet(...): want %q, got %q, %v", stage, want, got, err)
 			}
 		}
 	}
@@ -233,14 +233,14 @@ func TestTailnet(t *testing.T) {
 	}
 	check("recorded", "domain=a.ts.net")
 	add("home")
-	if p, _, err := r.Get(t.Context(), "a", "home"); err != nil || p.Made != "svc:web" {
+	if p, _, err := r.Get(t.Context(), "a", "home"); err != nil || p.Product != "svc:web" {
 		t.Errorf("Get(...): want what the resource made, got %v, %v", p, err)
 	}
 	if err := r.Move(t.Context(), "a", "domain=b.ts.net"); err != nil {
 		t.Fatalf("Move(...): %v", err)
 	}
 	check("moved", "domain=b.ts.net")
-	if p, ok, err := r.Get(t.Context(), "a", "home"); err != nil || !ok || p.Made != "" {
+	if p, ok, err := r.Get(t.Context(), "a", "home"); err != nil || !ok || p.Product != "" {
 		t.Errorf("Get(...): want the permit without what the resource made elsewhere, got %v, %t, %v", p, ok, err)
 	}
 	add("other")

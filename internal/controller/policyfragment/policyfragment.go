@@ -73,7 +73,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PolicyFragment) (ma
 		e.warned.forget(mg.GetUID())
 		return managed.ExternalObservation{ResourceExists: owned > 0, ResourceUpToDate: true}, nil
 	}
-	if warnings, known := e.warned.get(mg.GetUID()); known {
+	if warnings, ok := e.warned.get(mg.GetUID()); ok {
 		warn(mg, warnings)
 	}
 	n := int32(owned)

@@ -133,8 +133,8 @@ func (n tailnet) reconcile(t *testing.T, mg *v1alpha1.PolicyFragment) error {
 }
 
 func deleted(mg *v1alpha1.PolicyFragment) *v1alpha1.PolicyFragment {
-	now := metav1.Now()
-	mg.DeletionTimestamp = &now
+	at := metav1.Now()
+	mg.DeletionTimestamp = &at
 	return mg
 }
 
@@ -203,8 +203,8 @@ func TestLifecycle(t *testing.T) {
 
 func TestShared(t *testing.T) {
 	n := start(t, tailnetsim.DefaultPolicy)
-	one, two := object(), object(named("two"))
-	for _, mg := range []*v1alpha1.PolicyFragment{one, two} {
+	first, two := object(), object(named("two"))
+	for _, mg := range []*v1alpha1.PolicyFragment{first, two} {
 		if err := n.reconcile(t, mg); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestShared(t *testing.T) {
 	}
 	// After the first object is deleted, its tag still has an owner; otherwise the second object's
 	// grant would be invalid.
-	if err := n.reconcile(t, deleted(one)); err != nil {
+	if err := n.reconcile(t, deleted(first)); err != nil {
 		t.Fatal(err)
 	}
 	if p := n.policy(t); strings.Contains(p, "c1/default/web") || !strings.Contains(p, `"tag:web": ["tag:k8s-operator"]`) {
@@ -234,30 +234,30 @@ func TestConflict(t *testing.T) {
 		first   *v1alpha1.PolicyFragment
 		mg      *v1alpha1.PolicyFragment
 		ready   corev1.ConditionStatus
-		because xpv2.ConditionReason
+		cause   xpv2.ConditionReason
 		message string
 		want    []v1alpha1.PolicyConflict
-		has     string
+		excerpt string
 	}{
 		"ByHand": {
 			reason: "An entry written by hand stays and is reported.",
 			policy: byHand, mg: object(hosts("db", "10.0.0.1")),
-			ready: corev1.ConditionFalse, because: meta.ReasonConflict, message: `hosts "db" is set to something else by hand`,
-			want: []v1alpha1.PolicyConflict{{Path: `hosts["db"]`}}, has: `"db": "10.9.9.9"`,
+			ready: corev1.ConditionFalse, cause: meta.ReasonConflict, message: `hosts "db" is set to something else by hand`,
+			want: []v1alpha1.PolicyConflict{{Path: `hosts["db"]`}}, excerpt: `"db": "10.9.9.9"`,
 		},
 		"Owned": {
 			reason: "An entry of another object stays and is reported, even with adoption.",
 			policy: "{}", first: object(named("first"), hosts("db", "10.9.9.9")), mg: object(hosts("db", "10.0.0.1"), adopt),
-			ready: corev1.ConditionFalse, because: meta.ReasonConflict, message: "by c1/default/first",
-			want: []v1alpha1.PolicyConflict{{Path: `hosts["db"]`, Owner: "c1/default/first"}}, has: `"db": "10.9.9.9"`,
+			ready: corev1.ConditionFalse, cause: meta.ReasonConflict, message: "by c1/default/first",
+			want: []v1alpha1.PolicyConflict{{Path: `hosts["db"]`, Owner: "c1/default/first"}}, excerpt: `"db": "10.9.9.9"`,
 		},
 		"Satisfied": {
 			reason: "An entry that matches the spec is enough, and nothing is written.",
-			policy: byHand, mg: object(hosts("db", "10.9.9.9")), ready: corev1.ConditionTrue, has: `"db": "10.9.9.9"`,
+			policy: byHand, mg: object(hosts("db", "10.9.9.9")), ready: corev1.ConditionTrue, excerpt: `"db": "10.9.9.9"`,
 		},
 		"Adopted": {
 			reason: "An entry written by hand is taken over with adoption.",
-			policy: byHand, mg: object(hosts("db", "10.0.0.1"), adopt), ready: corev1.ConditionTrue, has: `"db": "10.0.0.1"`,
+			policy: byHand, mg: object(hosts("db", "10.0.0.1"), adopt), ready: corev1.ConditionTrue, excerpt: `"db": "10.0.0.1"`,
 		},
 	}
 	for name, tc := range cases {
@@ -271,12 +271,12 @@ func TestConflict(t *testing.T) {
 					t.Fatalf("%s\n%v", tc.reason, err)
 				}
 			}
-			wantReady(t, tc.mg, tc.ready, tc.because, tc.message)
+			wantReady(t, tc.mg, tc.ready, tc.cause, tc.message)
 			if diff := cmp.Diff(tc.want, tc.mg.Status.AtProvider.Conflicts); diff != "" {
 				t.Errorf("%s\nconflicts: -want, +got:\n%s", tc.reason, diff)
 			}
-			if p := n.policy(t); !strings.Contains(p, tc.has) {
-				t.Errorf("%s\nwant %s in:\n%s", tc.reason, tc.has, p)
+			if p := n.policy(t); !strings.Contains(p, tc.excerpt) {
+				t.Errorf("%s\nwant %s in:\n%s", tc.reason, tc.excerpt, p)
 			}
 		})
 	}
@@ -325,14 +325,14 @@ func TestLostReply(t *testing.T) {
 		t.Errorf("want a lost reply, got %v", err)
 	}
 	// A crash also lost the annotations.
-	again := object()
-	if err := n.reconcile(t, again); err != nil {
+	retry := object()
+	if err := n.reconcile(t, retry); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(n.policy(t), `{"src": ["tag:web"]`); got != 1 {
 		t.Errorf("want one grant, got %d", got)
 	}
-	if err := n.reconcile(t, deleted(again)); err != nil {
+	if err := n.reconcile(t, deleted(retry)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(tailnetsim.DefaultPolicy, n.policy(t)); diff != "" {

@@ -21,17 +21,17 @@ import (
 // condition that Create sets is lost: the managed reconciler then writes an annotation, and
 // replaces the object with the response, which has the previous status.
 type warned struct {
-	mu sync.Mutex
-	by map[types.UID][]string
+	mu      sync.Mutex
+	entries map[types.UID][]string
 }
 
 func (w *warned) set(uid types.UID, warnings []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.by == nil {
-		w.by = map[types.UID][]string{}
+	if w.entries == nil {
+		w.entries = map[types.UID][]string{}
 	}
-	w.by[uid] = warnings
+	w.entries[uid] = warnings
 }
 
 // get returns the warnings of the object's last write, and whether there was one since the process
@@ -39,14 +39,14 @@ func (w *warned) set(uid types.UID, warnings []string) {
 func (w *warned) get(uid types.UID) ([]string, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	warnings, known := w.by[uid]
-	return warnings, known
+	warnings, ok := w.entries[uid]
+	return warnings, ok
 }
 
 func (w *warned) forget(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.by, uid)
+	delete(w.entries, uid)
 }
 
 // warn sets a condition with Tailscale's warnings about the policy file that the object wrote. The

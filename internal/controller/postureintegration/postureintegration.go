@@ -104,7 +104,7 @@ func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.PostureIntegr
 // with its provider.
 func (e *external) integrations(mg *v1alpha1.PostureIntegration) ownership.Lookup[tailscale.PostureIntegration] {
 	return ownership.Lookup[tailscale.PostureIntegration]{
-		What:     "posture integration",
+		Singular: "posture integration",
 		Plural:   "posture integrations",
 		List:     e.api.PostureIntegrations,
 		ID:       func(p tailscale.PostureIntegration) string { return p.ID },
@@ -146,14 +146,14 @@ func firstLine(s string) string {
 }
 
 // diff returns the name of a field that differs from the spec.
-func diff(mg *v1alpha1.PostureIntegration, have *tailscale.PostureIntegration) string {
+func diff(mg *v1alpha1.PostureIntegration, observed *tailscale.PostureIntegration) string {
 	want := mg.Spec.ForProvider
 	switch {
-	case have.CloudID != want.CloudID:
+	case observed.CloudID != want.CloudID:
 		return "cloudID"
-	case have.ClientID != want.ClientID:
+	case observed.ClientID != want.ClientID:
 		return "clientID"
-	case have.TenantID != want.TenantID:
+	case observed.TenantID != want.TenantID:
 		return "tenantID"
 	}
 	return ""

@@ -24,14 +24,14 @@ type Annotation string
 // Exists reports whether an object has a record.
 func (a Annotation) Exists(o metav1.Object) bool { return o.GetAnnotations()[string(a)] != "" }
 
-// Read decodes an object's record into the map that into points to. Without a record the map stays
+// Read decodes an object's record into the map that target points to. Without a record the map stays
 // unchanged.
-func (a Annotation) Read(o metav1.Object, into any) error {
+func (a Annotation) Read(o metav1.Object, target any) error {
 	v := o.GetAnnotations()[string(a)]
 	if v == "" {
 		return nil
 	}
-	return errors.Wrapf(json.Unmarshal([]byte(v), into), "cannot read annotation %s; remove it, and what the object set stays in the tailnet", string(a))
+	return errors.Wrapf(json.Unmarshal([]byte(v), target), "cannot read annotation %s; remove it, and what the object set stays in the tailnet", string(a))
 }
 
 // Save writes a record to an object, unless the object has it already. An empty record

@@ -28,8 +28,8 @@ func object() *v1alpha1.Webhook {
 func secret(owner string) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"key": []byte("value"), "empty": nil}}
 	if owner != "" {
-		yes := true
-		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: owner, UID: "uid", Controller: &yes}}
+		controller := true
+		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: owner, UID: "uid", Controller: &controller}}
 		if owner != "one" {
 			s.OwnerReferences[0].UID = "other"
 		}
@@ -93,7 +93,7 @@ func TestConnection(t *testing.T) {
 }
 
 func TestFingerprint(t *testing.T) {
-	one, other := object(), object()
+	first, other := object(), object()
 	other.UID = "other"
 	fingerprint := func(mg *v1alpha1.Webhook, text string) string {
 		t.Helper()
@@ -103,11 +103,11 @@ func TestFingerprint(t *testing.T) {
 		}
 		return f
 	}
-	f := fingerprint(one, "secret")
-	if f != fingerprint(one, "secret") {
+	f := fingerprint(first, "secret")
+	if f != fingerprint(first, "secret") {
 		t.Error("the same secret has two fingerprints")
 	}
-	if f == fingerprint(one, "changed") || f == fingerprint(other, "secret") {
+	if f == fingerprint(first, "changed") || f == fingerprint(other, "secret") {
 		t.Error("another secret, or another object's, has the same fingerprint")
 	}
 }

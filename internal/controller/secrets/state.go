@@ -29,10 +29,10 @@ func ReleaseState(ctx context.Context, kube client.Client, s *corev1.Secret) err
 	if err != nil {
 		return errors.Wrapf(err, "cannot get Secret %q", s.GetName())
 	}
-	before := fresh.DeepCopy()
+	original := fresh.DeepCopy()
 	if !controllerutil.RemoveFinalizer(fresh, FinalizerState) {
 		return nil
 	}
-	err = kube.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err = kube.Patch(ctx, fresh, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 	return errors.Wrapf(client.IgnoreNotFound(err), "cannot release Secret %q", s.GetName())
 }

@@ -88,8 +88,8 @@ type plan struct {
 	// set holds all nameservers of the domains to write, including those of others.
 	set servers
 
-	// before and after are the records to save before and after the write.
-	before, after servers
+	// intent and result are the records to save before and after the write.
+	intent, result servers
 
 	current servers
 	lost    map[string]claims.Claimant
@@ -101,7 +101,7 @@ type plan struct {
 // decide returns the plan for a situation. It keeps the nameservers that others have set for a
 // domain, and their order.
 func decide(s situation) plan {
-	p := plan{set: servers{}, before: servers{}, after: servers{}, current: s.record, lost: map[string]claims.Claimant{}}
+	p := plan{set: servers{}, intent: servers{}, result: servers{}, current: s.record, lost: map[string]claims.Claimant{}}
 	domains := maps.Clone(s.record)
 	if domains == nil {
 		domains = servers{}
@@ -116,7 +116,7 @@ func decide(s situation) plan {
 		s.planDomain(&p, d, want)
 	}
 	for _, o := range s.siblings {
-		if r, ok := s.handOverRecord(o, p.after); ok {
+		if r, ok := s.handOverRecord(o, p.result); ok {
 			o.record = r
 			p.handOver = append(p.handOver, o)
 		}
@@ -127,7 +127,7 @@ func decide(s situation) plan {
 // handOverRecord returns the record of a sibling together with the nameservers that the object has
 // added, no longer wants, and leaves because the sibling wants them. It also returns whether the
 // record has changed.
-func (s situation) handOverRecord(o sibling, kept servers) (servers, bool) {
+func (s situation) handOverRecord(o sibling, result servers) (servers, bool) {
 	if o.object == nil {
 		return nil, false
 	}
@@ -138,7 +138,7 @@ func (s situation) handOverRecord(o sibling, kept servers) (servers, bool) {
 	more := false
 	for d, as := range s.record {
 		for _, a := range as {
-			if slices.Contains(kept[d], a) || !slices.Contains(s.current[d], a) || !slices.Contains(o.wanted[d], a) || slices.Contains(r[d], a) {
+			if slices.Contains(result[d], a) || !slices.Contains(s.current[d], a) || !slices.Contains(o.wanted[d], a) || slices.Contains(r[d], a) {
 				continue
 			}
 			r[d], more = append(r[d], a), true
@@ -148,9 +148,9 @@ func (s situation) handOverRecord(o sibling, kept servers) (servers, bool) {
 }
 
 func (s situation) planDomain(p *plan, domain string, want []string) {
-	current, added := s.current[domain], s.record[domain]
+	current, recorded := s.current[domain], s.record[domain]
 	next := slices.DeleteFunc(slices.Clone(current), func(a string) bool {
-		return slices.Contains(added, a) && !slices.Contains(want, a) && !s.otherWants(domain, a)
+		return slices.Contains(recorded, a) && !slices.Contains(want, a) && !s.otherWants(domain, a)
 	})
 	var ours []string
 	for _, a := range want {
@@ -159,23 +159,23 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 			next = append(next, a)
 		}
 		// A nameserver that another client has set remains when the object is deleted.
-		if missing || slices.Contains(added, a) || s.otherAdded(domain, a) {
+		if missing || slices.Contains(recorded, a) || s.otherAdded(domain, a) {
 			ours = append(ours, a)
 		}
 	}
 	if len(ours) > 0 {
-		p.after[domain] = ours
+		p.result[domain] = ours
 	}
 	if !slices.Equal(current, next) {
 		p.set[domain] = next
 	}
-	before := ours
+	intent := ours
 	if _, writes := p.set[domain]; writes {
 		// After a crash during the write, either may be in the tailnet.
-		before = canonical(append(slices.Clone(ours), added...))
+		intent = canonical(append(slices.Clone(ours), recorded...))
 	}
-	if len(before) > 0 {
-		p.before[domain] = before
+	if len(intent) > 0 {
+		p.intent[domain] = intent
 	}
 }
 
@@ -199,9 +199,9 @@ func wantedServers(p v1alpha1.SplitDNSParameters) servers {
 }
 
 // currentServers returns the nameservers of a tailnet.
-func currentServers(in map[string][]string) servers {
+func currentServers(nameservers map[string][]string) servers {
 	out := servers{}
-	for d, ns := range in {
+	for d, ns := range nameservers {
 		out[d] = canonical(ns)
 	}
 	return out
@@ -224,7 +224,7 @@ func canonical(addresses []string) []string {
 
 // done reports whether there are no more changes.
 func (p plan) done() bool {
-	return len(p.set) == 0 && (len(p.after) == 0 && len(p.current) == 0 || reflect.DeepEqual(p.after, p.current))
+	return len(p.set) == 0 && (len(p.result) == 0 && len(p.current) == 0 || reflect.DeepEqual(p.result, p.current))
 }
 
 // diff returns the names of the domains to write.

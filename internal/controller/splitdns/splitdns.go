@@ -44,12 +44,12 @@ type external struct {
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
 		// This check uses current facts, because nameservers that it misses are never removed.
-		left := false
+		remaining := false
 		err := e.exclusively(ctx, mg, func(p plan) error {
-			left = len(p.set)+len(p.handOver) > 0
+			remaining = len(p.set)+len(p.handOver) > 0
 			return nil
 		})
-		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
+		return managed.ExternalObservation{ResourceExists: remaining, ResourceUpToDate: true}, err
 	}
 	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
@@ -89,20 +89,20 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
 		if err := e.carryOut(ctx, mg, p); err != nil {
 			return err
 		}
-		return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
+		return record.Save(ctx, e.kube, mg, annotationRecord, p.result)
 	})
 }
 
-// exclusively calls do with a plan from current facts, while no other object of the tailnet reads
+// exclusively calls fn with a plan from current facts, while no other object of the tailnet reads
 // or writes them. Tailscale's API has no precondition against concurrent writes of other programs:
 // the next observation corrects a lost update.
-func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, do func(p plan) error) error {
+func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, fn func(p plan) error) error {
 	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
 		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
 		if err != nil {
 			return err
 		}
-		return do(p)
+		return fn(p)
 	})
 }
 
@@ -190,7 +190,7 @@ func (e *external) carryOut(ctx context.Context, mg *v1alpha1.SplitDNS, p plan) 
 			return errors.Wrapf(err, "cannot hand nameservers over to SplitDNS %q", h.object.GetName())
 		}
 	}
-	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.before); err != nil {
+	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.intent); err != nil {
 		return err
 	}
 	if len(p.set) == 0 {

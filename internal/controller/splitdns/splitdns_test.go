@@ -176,25 +176,25 @@ func TestReconcile(t *testing.T) {
 		reason string
 		start  split
 		more   []client.Object
-		run    func(t *testing.T, api *fakeAPI, here, there *cluster)
+		run    func(t *testing.T, api *fakeAPI, local, remote *cluster)
 		want   split
 		writes int
 	}{
 		"Adds": {
 			reason: "One write sets the nameservers of all domains; other domains stay, and nameservers that are set are not written.",
 			start:  split{"theirs.example": {"10.9.9.9"}},
-			run:    func(t *testing.T, _ *fakeAPI, here, _ *cluster) { here.settle(t, "a") },
+			run:    func(t *testing.T, _ *fakeAPI, local, _ *cluster) { local.settle(t, "a") },
 			want:   split{"a.example": {"100.64.0.1", "100.64.0.2"}, "b.example": {"100.64.0.1", "100.64.0.2"}, "theirs.example": {"10.9.9.9"}},
 			writes: 1,
 		},
 		"Shares": {
 			reason: "The other nameservers of a domain stay, before and after.",
 			start:  split{"a.example": {"10.9.9.9"}},
-			run: func(t *testing.T, _ *fakeAPI, here, there *cluster) {
-				here.settle(t, "a")
-				there.settle(t, "far")
-				here.settle(t, "a")
-				here.remove(t, "a")
+			run: func(t *testing.T, _ *fakeAPI, local, remote *cluster) {
+				local.settle(t, "a")
+				remote.settle(t, "far")
+				local.settle(t, "a")
+				local.remove(t, "a")
 			},
 			want:   split{"a.example": {"10.9.9.9", "100.64.9.1"}},
 			writes: 3,
@@ -202,24 +202,24 @@ func TestReconcile(t *testing.T) {
 		"Rolls": {
 			reason: "Only a nameserver that is no longer wanted is removed.",
 			start:  split{"a.example": {"10.9.9.9"}},
-			run: func(t *testing.T, _ *fakeAPI, here, _ *cluster) {
-				here.settle(t, "a")
-				mg := here.get(t, "a")
+			run: func(t *testing.T, _ *fakeAPI, local, _ *cluster) {
+				local.settle(t, "a")
+				mg := local.get(t, "a")
 				mg.Spec.ForProvider = v1alpha1.SplitDNSParameters{Domains: []string{"a.example"}, Nameservers: []string{"100.64.0.2", "100.64.0.3"}}
-				if err := here.kube.Update(t.Context(), mg); err != nil {
+				if err := local.kube.Update(t.Context(), mg); err != nil {
 					t.Fatal(err)
 				}
-				here.settle(t, "a")
+				local.settle(t, "a")
 			},
 			want:   split{"a.example": {"10.9.9.9", "100.64.0.2", "100.64.0.3"}},
 			writes: 2,
 		},
 		"Drift": {
 			reason: "A nameserver that another client removed is added again.",
-			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
-				here.settle(t, "a")
+			run: func(t *testing.T, api *fakeAPI, local, _ *cluster) {
+				local.settle(t, "a")
 				delete(api.split, "a.example")
-				here.settle(t, "a")
+				local.settle(t, "a")
 			},
 			want:   split{"a.example": {"100.64.0.1", "100.64.0.2"}, "b.example": {"100.64.0.1", "100.64.0.2"}},
 			writes: 2,
@@ -227,9 +227,9 @@ func TestReconcile(t *testing.T) {
 		"Strangers": {
 			reason: "A nameserver that existed before the object is not removed.",
 			start:  split{"a.example": {"100.64.0.1"}},
-			run: func(t *testing.T, _ *fakeAPI, here, _ *cluster) {
-				here.settle(t, "a")
-				here.remove(t, "a")
+			run: func(t *testing.T, _ *fakeAPI, local, _ *cluster) {
+				local.settle(t, "a")
+				local.remove(t, "a")
 			},
 			want:   split{"a.example": {"100.64.0.1"}},
 			writes: 2,
@@ -237,71 +237,71 @@ func TestReconcile(t *testing.T) {
 		"Siblings": {
 			reason: "A nameserver of several objects stays until the last of them is deleted.",
 			more:   []client.Object{object("same", []string{"a.example"}, "100.64.0.1")},
-			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
-				here.settle(t, "a", "same")
-				here.remove(t, "a")
+			run: func(t *testing.T, api *fakeAPI, local, _ *cluster) {
+				local.settle(t, "a", "same")
+				local.remove(t, "a")
 				if diff := cmp.Diff(split{"a.example": {"100.64.0.1"}}, api.split); diff != "" {
 					t.Errorf("\nThe nameserver of the object that stays should stay.\n-want, +got:\n%s", diff)
 				}
-				here.remove(t, "same")
+				local.remove(t, "same")
 			},
 			want:   split{},
 			writes: 3,
 		},
 		"LostWrite": {
 			reason: "A write that another cluster has overwritten is repeated.",
-			run: func(t *testing.T, api *fakeAPI, here, there *cluster) {
-				there.settle(t, "far")
+			run: func(t *testing.T, api *fakeAPI, local, remote *cluster) {
+				remote.settle(t, "far")
 				api.stale = split{}
-				here.reconcile(t, "a")
-				there.settle(t, "far")
-				here.settle(t, "a")
+				local.reconcile(t, "a")
+				remote.settle(t, "far")
+				local.settle(t, "a")
 			},
 			want:   split{"a.example": {"100.64.0.1", "100.64.0.2", "100.64.9.1"}, "b.example": {"100.64.0.1", "100.64.0.2"}},
 			writes: 3,
 		},
 		"LostReply": {
 			reason: "A nameserver whose write had no response is removed with the object.",
-			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
+			run: func(t *testing.T, api *fakeAPI, local, _ *cluster) {
 				api.loseReply = errBoom
-				here.reconcile(t, "a")
+				local.reconcile(t, "a")
 				api.loseReply = nil
-				here.remove(t, "a")
+				local.remove(t, "a")
 			},
 			want:   split{},
 			writes: 2,
 		},
 		"Owned": {
 			reason: "A domain of a DNS object is not changed until the DNS object is deleted.",
-			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
-				here.settle(t, "a")
-				if err := here.kube.Create(t.Context(), owner("a.example")); err != nil {
+			run: func(t *testing.T, api *fakeAPI, local, _ *cluster) {
+				local.settle(t, "a")
+				if err := local.kube.Create(t.Context(), owner("a.example")); err != nil {
 					t.Fatal(err)
 				}
-				here.settle(t, "a")
-				if got := here.get(t, "a").GetCondition(xpv2.TypeReady).Reason; got != meta.ReasonConflict {
+				local.settle(t, "a")
+				if got := local.get(t, "a").GetCondition(xpv2.TypeReady).Reason; got != meta.ReasonConflict {
 					t.Errorf("Ready has the reason %q, want %q", got, meta.ReasonConflict)
 				}
 				if diff := cmp.Diff(split{"b.example": {"100.64.0.1", "100.64.0.2"}}, api.split); diff != "" {
 					t.Errorf("\nThe domain should be left to the DNS object.\n-want, +got:\n%s", diff)
 				}
-				if err := here.kube.Delete(t.Context(), owner("a.example")); err != nil {
+				if err := local.kube.Delete(t.Context(), owner("a.example")); err != nil {
 					t.Fatal(err)
 				}
-				here.settle(t, "a")
+				local.settle(t, "a")
 			},
 			want:   split{"a.example": {"100.64.0.1", "100.64.0.2"}, "b.example": {"100.64.0.1", "100.64.0.2"}},
 			writes: 3,
 		},
 		"ObserveOnly": {
 			reason: "An object that may only observe writes nothing, and claims nothing.",
-			run: func(t *testing.T, _ *fakeAPI, here, _ *cluster) {
-				mg := here.get(t, "a")
+			run: func(t *testing.T, _ *fakeAPI, local, _ *cluster) {
+				mg := local.get(t, "a")
 				mg.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
-				if err := here.kube.Update(t.Context(), mg); err != nil {
+				if err := local.kube.Update(t.Context(), mg); err != nil {
 					t.Fatal(err)
 				}
-				here.settle(t, "a")
+				local.settle(t, "a")
 			},
 			want: split{},
 		},
@@ -310,16 +310,16 @@ func TestReconcile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := &fakeAPI{split: split{}}
 			maps.Copy(api.split, tc.start)
-			here := newCluster(t, api, append(tc.more, object("a", []string{"a.example", "b.example"}, "100.64.0.1", "100.64.0.2"))...)
-			there := newCluster(t, api, object("far", []string{"a.example"}, "100.64.9.1"))
-			tc.run(t, api, here, there)
+			local := newCluster(t, api, append(tc.more, object("a", []string{"a.example", "b.example"}, "100.64.0.1", "100.64.0.2"))...)
+			remote := newCluster(t, api, object("far", []string{"a.example"}, "100.64.9.1"))
+			tc.run(t, api, local, remote)
 			if diff := cmp.Diff(tc.want, api.split); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if api.writes != tc.writes {
 				t.Errorf("\n%s\nIt took %d writes, want %d", tc.reason, api.writes, tc.writes)
 			}
-			if mg := here.get(t, "a"); mg.GetName() != "" && claims.Writes(mg) && mg.GetCondition(xpv2.TypeReady).Status != "True" {
+			if mg := local.get(t, "a"); mg.GetName() != "" && claims.Writes(mg) && mg.GetCondition(xpv2.TypeReady).Status != "True" {
 				t.Errorf("\n%s\nReady is %v", tc.reason, mg.GetCondition(xpv2.TypeReady))
 			}
 		})

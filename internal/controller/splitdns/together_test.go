@@ -70,13 +70,13 @@ func TestTogether(t *testing.T) {
 	}
 	c := newCluster(t, &api.fakeAPI, objects...)
 	e := &external{api: api, kube: c.kube, live: c.kube}
-	together := func(do func(mg *v1alpha1.SplitDNS) error) {
+	together := func(fn func(mg *v1alpha1.SplitDNS) error) {
 		t.Helper()
 		api.readers, api.all, api.crowd = 0, n, make(chan struct{})
 		errs := make(chan error, n)
 		for _, o := range objects {
 			mg := c.get(t, o.GetName())
-			go func() { errs <- do(mg) }()
+			go func() { errs <- fn(mg) }()
 		}
 		for range n {
 			if err := <-errs; err != nil {

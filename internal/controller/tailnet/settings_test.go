@@ -42,11 +42,11 @@ func wanting(name string, age time.Duration, s *v1alpha1.TailnetSettings, polici
 func TestSettings(t *testing.T) {
 	errBoom := errors.New("boom")
 	forbidden := &tailscale.Error{Class: tailscale.ClassForbidden, Scope: "networking_settings"}
-	yes, no, days := true, false, int32(90)
-	https := &v1alpha1.TailnetSettings{HTTPSEnabled: &yes}
-	both := &v1alpha1.TailnetSettings{HTTPSEnabled: &yes, DevicesKeyDurationDays: &days}
-	off := tailscale.Settings{HTTPSEnabled: &no, DevicesKeyDurationDays: &days}
-	on := tailscale.Settings{HTTPSEnabled: &yes, DevicesKeyDurationDays: &days}
+	enabled, disabled, days := true, false, int32(90)
+	https := &v1alpha1.TailnetSettings{HTTPSEnabled: &enabled}
+	both := &v1alpha1.TailnetSettings{HTTPSEnabled: &enabled, DevicesKeyDurationDays: &days}
+	off := tailscale.Settings{HTTPSEnabled: &disabled, DevicesKeyDurationDays: &days}
+	active := tailscale.Settings{HTTPSEnabled: &enabled, DevicesKeyDurationDays: &days}
 	cases := map[string]struct {
 		reason  string
 		api     *fakeAPI
@@ -60,22 +60,22 @@ func TestSettings(t *testing.T) {
 		"NotWanted": {
 			reason: "Settings are shown, and not changed.",
 			api:    &fakeAPI{settings: off}, mg: wanting("a", 0, nil),
-			ready: xpv2.ReasonAvailable, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &no, DevicesKeyDurationDays: &days},
+			ready: xpv2.ReasonAvailable, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &disabled, DevicesKeyDurationDays: &days},
 		},
 		"Drift": {
 			reason: "Only what differs is written.",
 			api:    &fakeAPI{settings: off}, mg: wanting("a", 0, both),
-			patches: []tailscale.Settings{{HTTPSEnabled: &yes}}, ready: xpv2.ReasonAvailable, status: both,
+			patches: []tailscale.Settings{{HTTPSEnabled: &enabled}}, ready: xpv2.ReasonAvailable, status: both,
 		},
 		"UpToDate": {
 			reason: "Settings that match the spec are not written.",
-			api:    &fakeAPI{settings: on}, mg: wanting("a", 0, both),
+			api:    &fakeAPI{settings: active}, mg: wanting("a", 0, both),
 			ready: xpv2.ReasonAvailable, status: both,
 		},
 		"ObserveOnly": {
 			reason: "An object that may only observe writes nothing.",
 			api:    &fakeAPI{settings: off}, mg: wanting("a", 0, https, xpv2.ManagementActionObserve),
-			ready: xpv2.ReasonAvailable, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &no, DevicesKeyDurationDays: &days},
+			ready: xpv2.ReasonAvailable, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &disabled, DevicesKeyDurationDays: &days},
 		},
 		"NotReadable": {
 			reason: "Settings that may not be read are absent, which is no error if none is wanted.",
@@ -90,13 +90,13 @@ func TestSettings(t *testing.T) {
 		"NotWritable": {
 			reason: "For a setting that may not be written, the message names the scope too.",
 			api:    &fakeAPI{settings: off, patchErr: forbidden}, mg: wanting("a", 0, https),
-			err: "networking_settings", ready: xpv2.ReasonUnavailable, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &no, DevicesKeyDurationDays: &days},
+			err: "networking_settings", ready: xpv2.ReasonUnavailable, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &disabled, DevicesKeyDurationDays: &days},
 		},
 		"OlderHasIt": {
 			reason: "A setting that an older object names belongs to that object.",
 			api:    &fakeAPI{settings: off}, mg: wanting("a", 0, https),
-			others: []v1alpha1.Tailnet{*wanting("old", time.Hour, &v1alpha1.TailnetSettings{HTTPSEnabled: &no})},
-			err:    "httpsEnabled by Tailnet default/old", ready: meta.ReasonConflict, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &no, DevicesKeyDurationDays: &days},
+			others: []v1alpha1.Tailnet{*wanting("old", time.Hour, &v1alpha1.TailnetSettings{HTTPSEnabled: &disabled})},
+			err:    "httpsEnabled by Tailnet default/old", ready: meta.ReasonConflict, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &disabled, DevicesKeyDurationDays: &days},
 		},
 		"ErrGetWanted": {
 			reason: "Settings that are wanted and cannot be read are an error.",

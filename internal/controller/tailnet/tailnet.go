@@ -167,7 +167,7 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	}
 	e.observeOrganization(ctx, o)
 	// Reading DNS settings needs a scope that nothing else needs.
-	on, err := e.api.MagicDNS(ctx, tailscale.Cached)
+	enabled, err := e.api.MagicDNS(ctx, tailscale.Cached)
 	if tailscale.ClassOf(err) == tailscale.ClassForbidden {
 		o.MagicDNS = nil
 		return nil
@@ -175,7 +175,7 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	if err != nil {
 		return errors.Wrap(err, "cannot get DNS preferences")
 	}
-	o.MagicDNS = &on
+	o.MagicDNS = &enabled
 	return nil
 }
 

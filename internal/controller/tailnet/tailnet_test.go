@@ -76,9 +76,9 @@ func (f *fakeAPI) MagicDNS(context.Context, tailscale.Staleness) (bool, error) {
 
 func TestObserve(t *testing.T) {
 	errBoom := errors.New("boom")
-	yes, two, one := true, int64(2), int64(1)
-	owned := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &yes, DeviceCount: &two, ConnectedDevices: &one, ServiceCount: &one, ID: "T1", Organization: "Example", OrganizationID: "o1"}
-	seen := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &yes, DeviceCount: &two, ConnectedDevices: &one, ServiceCount: &one}
+	enabled, two, single := true, int64(2), int64(1)
+	owned := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &enabled, DeviceCount: &two, ConnectedDevices: &single, ServiceCount: &single, ID: "T1", Organization: "Example", OrganizationID: "o1"}
+	seen := v1alpha1.TailnetObservation{Name: "tail1.ts.net", MagicDNSSuffix: "tail1.ts.net", MagicDNS: &enabled, DeviceCount: &two, ConnectedDevices: &single, ServiceCount: &single}
 	noDNS := seen
 	noDNS.MagicDNS = nil
 	noName := seen
@@ -202,8 +202,8 @@ func TestObserve(t *testing.T) {
 }
 
 func TestDeletedIsGone(t *testing.T) {
-	now := metav1.Now()
-	mg := &v1alpha1.Tailnet{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}
+	at := metav1.Now()
+	mg := &v1alpha1.Tailnet{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &at}}
 	c := &connector{connect: func(context.Context, resource.ModernManaged) (api, error) { return nil, errors.New("boom") }}
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {

@@ -49,29 +49,29 @@ func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, cluster
 
 // diff returns the names of the fields in which a service differs from the wanted one. The API
 // ignores order.
-func diff(have *tailscale.Service, want tailscale.Service) string {
+func diff(observed *tailscale.Service, want tailscale.Service) string {
 	var fields []string
-	if have.DisplayName != want.DisplayName {
+	if observed.DisplayName != want.DisplayName {
 		fields = append(fields, "displayName")
 	}
-	if have.Comment != want.Comment {
+	if observed.Comment != want.Comment {
 		fields = append(fields, "comment")
 	}
-	if !slices.Equal(tailscale.Sorted(have.Ports), want.Ports) {
-		fields = append(fields, fmt.Sprintf("ports %v -> %v", have.Ports, want.Ports))
+	if !slices.Equal(tailscale.Sorted(observed.Ports), want.Ports) {
+		fields = append(fields, fmt.Sprintf("ports %v -> %v", observed.Ports, want.Ports))
 	}
-	if !slices.Equal(tailscale.Sorted(have.Tags), want.Tags) {
-		fields = append(fields, fmt.Sprintf("tags %v -> %v", have.Tags, want.Tags))
+	if !slices.Equal(tailscale.Sorted(observed.Tags), want.Tags) {
+		fields = append(fields, fmt.Sprintf("tags %v -> %v", observed.Tags, want.Tags))
 	}
-	if !maps.Equal(have.Annotations, want.Annotations) {
+	if !maps.Equal(observed.Annotations, want.Annotations) {
 		fields = append(fields, "annotations")
 	}
 	return strings.Join(fields, ", ")
 }
 
 // sortAddresses puts IPv4 first. The API promises that order but need not keep it.
-func sortAddresses(in []string) []string {
-	out := slices.Clone(in)
+func sortAddresses(addresses []string) []string {
+	out := slices.Clone(addresses)
 	slices.SortStableFunc(out, func(a, b string) int { return family(a) - family(b) })
 	return out
 }

@@ -16,44 +16,44 @@ import (
 // of Tailscale's API, and the time of their next reconcile. If the times are lost, the wait starts
 // again.
 type detaching struct {
-	mu    sync.Mutex
-	since map[types.UID]time.Time
-	next  map[types.NamespacedName]time.Duration
+	mu     sync.Mutex
+	starts map[types.UID]time.Time
+	next   map[types.NamespacedName]time.Duration
 }
 
 func newDetaching() *detaching {
-	return &detaching{since: map[types.UID]time.Time{}, next: map[types.NamespacedName]time.Duration{}}
+	return &detaching{starts: map[types.UID]time.Time{}, next: map[types.NamespacedName]time.Duration{}}
 }
 
 func (d *detaching) get(uid types.UID) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.since[uid]
+	return d.starts[uid]
 }
 
-func (d *detaching) set(uid types.UID, since time.Time) {
+func (d *detaching) set(uid types.UID, start time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.since[uid] = since
-	if since.IsZero() {
-		delete(d.since, uid)
+	d.starts[uid] = start
+	if start.IsZero() {
+		delete(d.starts, uid)
 	}
 }
 
 // pace sets when the object is reconciled next.
-func (d *detaching) pace(object types.NamespacedName, after time.Duration) {
+func (d *detaching) pace(object types.NamespacedName, delay time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.next[object] = after
+	d.next[object] = delay
 }
 
 // take returns the delay that pace has set, once.
 func (d *detaching) take(object types.NamespacedName) (time.Duration, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	after, ok := d.next[object]
+	delay, ok := d.next[object]
 	delete(d.next, object)
-	return after, ok
+	return delay, ok
 }
 
 // paced reconciles a waiting object when its wait is over. The managed reconciler would back off,
@@ -67,10 +67,10 @@ type paced struct {
 // Reconcile implements reconcile.Reconciler.
 func (p *paced) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	r, err := p.Reconciler.Reconcile(ctx, req)
-	after, waits := p.detaching.take(req.NamespacedName)
+	delay, waits := p.detaching.take(req.NamespacedName)
 	//nolint:staticcheck // The managed reconciler asks for another try in this way.
 	if err != nil || !waits || !r.Requeue {
 		return r, err
 	}
-	return reconcile.Result{RequeueAfter: after}, nil
+	return reconcile.Result{RequeueAfter: delay}, nil
 }

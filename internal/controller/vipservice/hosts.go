@@ -77,12 +77,12 @@ func (c claim) notAccepted() bool { return c.Advertised && !c.Accepted && !c.Unk
 // be listed, in any state: Tailscale lists hosts that were approved before, that have withdrawn, and
 // that are set up in part (tailscale/tailscale#17769, #17692, #17794).
 func (c claims) settled(hosts []tailscale.Host) bool {
-	known := map[string]tailscale.Host{}
+	byID := map[string]tailscale.Host{}
 	for _, h := range hosts {
-		known[h.NodeID] = h
+		byID[h.NodeID] = h
 	}
 	for id, cl := range c {
-		h, ok := known[id]
+		h, ok := byID[id]
 		if cl.Advertised && (!ok || cl.notAccepted() || !c.configured(h) || !h.Approved()) {
 			return false
 		}
@@ -163,12 +163,12 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	}
 	e.hosts.keep(mg.GetUID(), cl)
 	observeCertificate(mg, cl)
-	before := mg.Status.AtProvider.Hosts
+	previous := mg.Status.AtProvider.Hosts
 	e.reported = cl
-	e.fresh = !slices.ContainsFunc(before, func(h v1alpha1.ServiceHost) bool { return h.Configured })
-	hosts, staleness := remembered(before), tailscale.Cached
-	asked := e.hosts.due(mg.GetUID(), cl, hosts)
-	if asked {
+	e.fresh = !slices.ContainsFunc(previous, func(h v1alpha1.ServiceHost) bool { return h.Configured })
+	hosts, staleness := remembered(previous), tailscale.Cached
+	due := e.hosts.due(mg.GetUID(), cl, hosts)
+	if due {
 		if hosts, err = e.api.Hosts(ctx, name); err != nil {
 			e.hosts.failed(mg.GetUID())
 			return errors.Wrap(err, "cannot list hosts of the service")
@@ -183,13 +183,13 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		return errors.Wrap(err, "cannot list devices")
 	}
 	// An older list lacks a host that has just joined.
-	if asked && unseen(cl, hosts, devices) || e.hosts.newcomer(mg.GetUID(), missing(cl.unlisted(hosts), devices)) {
+	if due && unseen(cl, hosts, devices) || e.hosts.newcomer(mg.GetUID(), missing(cl.unlisted(hosts), devices)) {
 		if devices, _, err = e.api.DevicesAt(ctx, tailscale.Recent); err != nil {
 			return errors.Wrap(err, "cannot list devices")
 		}
 	}
 	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices, cl, e.records)
-	for _, ev := range transitions(before, mg.Status.AtProvider.Hosts) {
+	for _, ev := range transitions(previous, mg.Status.AtProvider.Hosts) {
 		e.record.Event(mg, ev)
 	}
 	for _, id := range e.hosts.readvertised(mg.GetUID(), cl) {
@@ -220,9 +220,9 @@ func observeCertificate(mg *v1alpha1.VIPService, cl claims) {
 }
 
 // remembered returns the hosts of a status.
-func remembered(in []v1alpha1.ServiceHost) []tailscale.Host {
-	out := make([]tailscale.Host, len(in))
-	for i, h := range in {
+func remembered(hosts []v1alpha1.ServiceHost) []tailscale.Host {
+	out := make([]tailscale.Host, len(hosts))
+	for i, h := range hosts {
 		out[i] = tailscale.Host{NodeID: h.NodeID, State: h.State, Approval: h.Approval}
 	}
 	return out
@@ -357,18 +357,18 @@ func quoted(tags []v1alpha1.Tag) string {
 }
 
 // transitions returns events for hosts that went online or offline.
-func transitions(before, after []v1alpha1.ServiceHost) []event.Event {
-	was := map[string]bool{}
-	for _, h := range before {
-		was[h.NodeID] = h.Online
+func transitions(old, updated []v1alpha1.ServiceHost) []event.Event {
+	previous := map[string]bool{}
+	for _, h := range old {
+		previous[h.NodeID] = h.Online
 	}
 	var out []event.Event
-	for _, h := range after {
-		online, known := was[h.NodeID]
+	for _, h := range updated {
+		online, ok := previous[h.NodeID]
 		switch {
 		case h.Online && !online:
 			out = append(out, event.Normal(reasonHostOnline, "Device "+h.Name+" is online"))
-		case !h.Online && known && online:
+		case !h.Online && ok && online:
 			out = append(out, event.Warning(reasonHostOffline, errors.Errorf("device %s went offline", h.Name)))
 		}
 	}

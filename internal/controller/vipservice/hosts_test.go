@@ -111,26 +111,26 @@ func TestHostsAreAskedWhileUnsettled(t *testing.T) {
 	mg := object()
 	cl := claims{"n1": {Advertised: true}}
 	_, c := connect(t, f, cl, mg)
-	now := clocktesting.NewFakePassiveClock(apiTime)
-	c.hosts = newHostsCache(time.Minute, now)
+	clock := clocktesting.NewFakePassiveClock(apiTime)
+	c.hosts = newHostsCache(time.Minute, clock)
 	steps := []struct {
 		reason string
-		after  time.Duration
+		delay  time.Duration
 		cl     claims
 		calls  int
 		poll   time.Duration
 	}{
 		{reason: "Control has not accepted the host, so the API is asked.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
 		{reason: "The API is not asked again at once.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
-		{reason: "The API is asked again after some seconds.", after: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: 2 * firstAsk},
-		{reason: "Then the interval grows.", after: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: firstAsk},
+		{reason: "The API is asked again after some seconds.", delay: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: 2 * firstAsk},
+		{reason: "Then the interval grows.", delay: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: firstAsk},
 		{reason: "A changed number of healthy backends needs no request.", cl: claims{"n1": {Advertised: true, Healthy: 1}}, calls: 2, poll: firstAsk},
 		{reason: "A new report of the agent settles the service.", cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 2, poll: time.Minute},
-		{reason: "The API is asked for a settled service only in turn.", after: 10 * time.Minute, cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 3, poll: time.Minute},
+		{reason: "The API is asked for a settled service only in turn.", delay: 10 * time.Minute, cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 3, poll: time.Minute},
 		{reason: "The API may list a host that has withdrawn for ever, so it is not asked.", cl: claims{"n1": {}}, calls: 3, poll: time.Minute},
 	}
 	for _, s := range steps {
-		now.SetTime(now.Now().Add(s.after))
+		clock.SetTime(clock.Now().Add(s.delay))
 		c.claims = func(context.Context, string, string) (claims, error) { return s.cl, nil }
 		e, err := c.Connect(t.Context(), mg)
 		if err != nil {
@@ -198,8 +198,8 @@ func TestHostThatJustJoined(t *testing.T) {
 }
 
 func TestHostsInTurn(t *testing.T) {
-	now := clocktesting.NewFakePassiveClock(apiTime)
-	c := newHostsCache(time.Minute, now)
+	clock := clocktesting.NewFakePassiveClock(apiTime)
+	c := newHostsCache(time.Minute, clock)
 	seen := map[int]int{}
 	const services, polls = 30, 40
 	for range polls {
@@ -215,7 +215,7 @@ func TestHostsInTurn(t *testing.T) {
 		if calls > inTurn {
 			t.Fatalf("want at most %d calls a poll, got %d", inTurn, calls)
 		}
-		now.SetTime(now.Now().Add(time.Minute))
+		clock.SetTime(clock.Now().Add(time.Minute))
 	}
 	if len(seen) != services {
 		t.Errorf("want every service to get its turn in %d polls, got %d", polls, len(seen))
@@ -249,7 +249,7 @@ func TestAgentClaims(t *testing.T) {
 }
 
 func TestCertificate(t *testing.T) {
-	said := func(reason, message string) v1alpha1.Machine {
+	machine := func(reason, message string) v1alpha1.Machine {
 		m := v1alpha1.Machine{}
 		m.SetAnnotations(map[string]string{meta.AnnotationNodeID: "n-" + message})
 		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{{Name: "svc:web", Reason: reason, Message: message}}}
@@ -263,16 +263,16 @@ func TestCertificate(t *testing.T) {
 		want     xpv2.Condition
 	}{
 		{
-			reason: "A service without a problem has no such condition.", machines: []v1alpha1.Machine{said("", "Waiting for tailscaled")},
+			reason: "A service without a problem has no such condition.", machines: []v1alpha1.Machine{machine("", "Waiting for tailscaled")},
 			want: xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionUnknown},
 		},
 		{
 			reason:   "One of several problems is reported, always the same one.",
-			machines: []v1alpha1.Machine{said("CertificateNotIssued", "d"), said("CertificateNotIssued", "c"), said("HTTPSDisabled", "b"), said("", "a")},
+			machines: []v1alpha1.Machine{machine("CertificateNotIssued", "d"), machine("CertificateNotIssued", "c"), machine("HTTPSDisabled", "b"), machine("", "a")},
 			want:     xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionFalse, Reason: meta.ReasonCertificateNotIssued, Message: "c"},
 		},
 		{
-			reason: "Without problems the certificate is fine.", machines: []v1alpha1.Machine{said("", "")},
+			reason: "Without problems the certificate is fine.", machines: []v1alpha1.Machine{machine("", "")},
 			want: xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionTrue, Reason: meta.ReasonCertificateReady},
 		},
 	}
@@ -292,19 +292,19 @@ func TestTransitions(t *testing.T) {
 		return []v1alpha1.ServiceHost{{NodeID: "n1", Name: "a", Online: online}}
 	}
 	cases := map[string]struct {
-		reason        string
-		before, after []v1alpha1.ServiceHost
-		want          string
+		reason       string
+		old, updated []v1alpha1.ServiceHost
+		want         string
 	}{
-		"Joined":  {reason: "A new host that is online causes an event.", after: host(true), want: "HostOnline"},
-		"Lost":    {reason: "A host that went offline causes an event.", before: host(true), after: host(false), want: "HostOffline"},
-		"Same":    {reason: "An unchanged host causes no event.", before: host(true), after: host(true)},
-		"Offline": {reason: "A new host that is offline causes no event.", after: host(false)},
+		"Joined":  {reason: "A new host that is online causes an event.", updated: host(true), want: "HostOnline"},
+		"Lost":    {reason: "A host that went offline causes an event.", old: host(true), updated: host(false), want: "HostOffline"},
+		"Same":    {reason: "An unchanged host causes no event.", old: host(true), updated: host(true)},
+		"Offline": {reason: "A new host that is offline causes no event.", updated: host(false)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, e := range transitions(tc.before, tc.after) {
+			for _, e := range transitions(tc.old, tc.updated) {
 				got = append(got, string(e.Reason))
 			}
 			if diff := cmp.Diff(tc.want, strings.Join(got, ",")); diff != "" {

@@ -35,10 +35,10 @@ type hostsCache struct {
 	interval time.Duration
 	clock    clock.PassiveClock
 
-	mu     sync.Mutex
-	by     map[types.UID]*asking
-	window time.Time // Start of the interval in which services are asked for in turn.
-	used   int       // Number of services in the interval.
+	mu      sync.Mutex
+	entries map[types.UID]*asking
+	window  time.Time // Start of the interval in which services are asked for in turn.
+	used    int       // Number of services in the interval.
 }
 
 // asking is the state of the requests for one service's hosts.
@@ -46,7 +46,7 @@ type asking struct {
 	at     time.Time // Time of the last request. Zero if there was none.
 	claims claims
 	hosts  []tailscale.Host // Hosts in the last answer.
-	again  time.Duration    // Delay before the next request. Zero if no change is expected.
+	delay  time.Duration    // Delay before the next request. Zero if no change is expected.
 	failed bool             // The last request failed.
 	turn   time.Time        // When the settled service last looked for its turn. Zero if it did not.
 
@@ -57,12 +57,12 @@ type asking struct {
 }
 
 func newHostsCache(interval time.Duration, c clock.PassiveClock) *hostsCache {
-	return &hostsCache{interval: interval, clock: c, by: map[types.UID]*asking{}}
+	return &hostsCache{interval: interval, clock: c, entries: map[types.UID]*asking{}}
 }
 
 // due reports whether to ask the API for the hosts now, given the agents' claims and the known
 // hosts.
-func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool {
+func (c *hostsCache) due(uid types.UID, cl claims, hosts []tailscale.Host) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.entry(uid)
@@ -70,14 +70,14 @@ func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool 
 		// Otherwise, the condition with the reason would go by itself. The reconciler backs off.
 		return true
 	}
-	if cl.settled(known) {
-		a.claims, a.again = maps.Clone(cl), 0
+	if cl.settled(hosts) {
+		a.claims, a.delay = maps.Clone(cl), 0
 		return c.takeTurn(a)
 	}
-	if !sameOffers(a.claims, cl) || a.again == 0 {
+	if !sameOffers(a.claims, cl) || a.delay == 0 {
 		return true
 	}
-	return c.clock.Since(a.at) >= a.again
+	return c.clock.Since(a.at) >= a.delay
 }
 
 // sameOffers reports whether claims are equal as far as hosts are concerned. The number of healthy
@@ -91,18 +91,18 @@ func sameOffers(a, b claims) bool {
 // takeTurn reports whether the API is to be asked for a settled service now: the service is among those
 // whose last request is the oldest, and not too many requests were made in this interval.
 func (c *hostsCache) takeTurn(a *asking) bool {
-	now := c.clock.Now()
-	a.turn = now
-	if now.Sub(c.window) >= c.interval {
-		c.window, c.used = now, 0
+	instant := c.clock.Now()
+	a.turn = instant
+	if instant.Sub(c.window) >= c.interval {
+		c.window, c.used = instant, 0
 	}
-	if c.used >= inTurn || !a.at.IsZero() && now.Sub(a.at) < c.interval/2 {
+	if c.used >= inTurn || !a.at.IsZero() && instant.Sub(a.at) < c.interval/2 {
 		return false
 	}
 	older := 0
-	for _, o := range c.by {
+	for _, o := range c.entries {
 		// Own services, and services that are paused or gone, never take their turn.
-		if o.at.Before(a.at) && now.Sub(o.turn) <= 2*c.interval {
+		if o.at.Before(a.at) && instant.Sub(o.turn) <= 2*c.interval {
 			older++
 		}
 	}
@@ -117,7 +117,7 @@ func (c *hostsCache) takeTurn(a *asking) bool {
 func (c *hostsCache) keep(uid types.UID, cl claims) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.by[uid]
+	a := c.entries[uid]
 	if a == nil {
 		return
 	}
@@ -131,7 +131,7 @@ func (c *hostsCache) keep(uid types.UID, cl claims) {
 func (c *hostsCache) failed(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := c.by[uid]; a != nil {
+	if a := c.entries[uid]; a != nil {
 		a.failed = true
 	}
 }
@@ -144,11 +144,11 @@ func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
 	a.failed = false
 	switch {
 	case cl.settled(hosts):
-		a.again = 0
-	case a.again == 0 || !sameOffers(a.claims, cl):
-		a.again = firstAsk
+		a.delay = 0
+	case a.delay == 0 || !sameOffers(a.claims, cl):
+		a.delay = firstAsk
 	default:
-		a.again = min(2*a.again, lastAsk)
+		a.delay = min(2*a.delay, lastAsk)
 	}
 	a.at, a.claims, a.hosts = c.clock.Now(), maps.Clone(cl), slices.Clone(hosts)
 }
@@ -157,7 +157,7 @@ func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
 func (c *hostsCache) known(uid types.UID) []tailscale.Host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := c.by[uid]; a != nil {
+	if a := c.entries[uid]; a != nil {
 		return slices.Clone(a.hosts)
 	}
 	return nil
@@ -167,7 +167,7 @@ func (c *hostsCache) known(uid types.UID) []tailscale.Host {
 func (c *hostsCache) approved(uid types.UID, node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.by[uid]
+	a := c.entries[uid]
 	if a == nil {
 		return
 	}
@@ -180,10 +180,10 @@ func (c *hostsCache) approved(uid types.UID, node string) {
 
 // entry returns the state of a service. The caller holds the lock.
 func (c *hostsCache) entry(uid types.UID) *asking {
-	a := c.by[uid]
+	a := c.entries[uid]
 	if a == nil {
 		a = &asking{}
-		c.by[uid] = a
+		c.entries[uid] = a
 	}
 	return a
 }
@@ -223,7 +223,7 @@ func (c *hostsCache) preapproved(uid types.UID, node string) {
 func (c *hostsCache) isPreapproved(uid types.UID, node string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.by[uid] != nil && c.by[uid].preapproved[node]
+	return c.entries[uid] != nil && c.entries[uid].preapproved[node]
 }
 
 // readvertised returns the machines whose agents have advertised a service again since
@@ -237,7 +237,7 @@ func (c *hostsCache) readvertised(uid types.UID, cl claims) []string {
 	}
 	var out []string
 	for id, x := range cl {
-		if before, known := a.readvertised[id]; known && x.Readvertised > before {
+		if count, ok := a.readvertised[id]; ok && x.Readvertised > count {
 			out = append(out, id)
 		}
 		a.readvertised[id] = x.Readvertised
@@ -263,19 +263,19 @@ func (c *hostsCache) countLost(uid types.UID, lost bool) bool {
 func (c *hostsCache) next(uid types.UID, otherwise time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.by[uid]
-	if a == nil || a.again == 0 {
+	a := c.entries[uid]
+	if a == nil || a.delay == 0 {
 		return otherwise
 	}
-	return max(a.again-c.clock.Since(a.at), time.Second)
+	return max(a.delay-c.clock.Since(a.at), time.Second)
 }
 
 // settle records that no change of a service is expected.
 func (c *hostsCache) settle(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := c.by[uid]; a != nil {
-		c.by[uid] = &asking{preapproved: a.preapproved}
+	if a := c.entries[uid]; a != nil {
+		c.entries[uid] = &asking{preapproved: a.preapproved}
 	}
 }
 
@@ -286,5 +286,5 @@ func (c *hostsCache) forget(uid types.UID) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.by, uid)
+	delete(c.entries, uid)
 }

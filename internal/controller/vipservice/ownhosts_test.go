@@ -36,12 +36,12 @@ type ownAPI struct {
 	waiting  map[string][]string // Nodes, by service.
 	devices  []tailscale.Device
 	forbid   bool
-	asked    []string
+	calls    []string
 	approved []string
 }
 
 func (f *ownAPI) Hosts(_ context.Context, service string) ([]tailscale.Host, error) {
-	f.asked = append(f.asked, service)
+	f.calls = append(f.calls, service)
 	var out []tailscale.Host
 	for _, id := range f.waiting[service] {
 		h := tailscale.Host{NodeID: id, State: tailscale.HostReady, Approval: "not-approved"}
@@ -94,19 +94,19 @@ func shareObject(change ...func(*v1alpha1.VIPService)) *v1alpha1.VIPService {
 func TestOwnHosts(t *testing.T) {
 	record := registry.View{Services: []tailscale.Service{{Name: ownName}}}
 	offered := claims{"n1": {Advertised: true}}
-	no := false
+	disabled := false
 	cases := map[string]struct {
 		reason   string
 		mg       *v1alpha1.VIPService
 		view     registry.View
 		claims   claims
-		asked    []string
+		calls    []string
 		approved []string
 	}{
 		"Offered": {
 			reason: "A host that control has not accepted is approved for the cluster's own service, and no other host is.",
 			mg:     shareObject(), view: record, claims: offered,
-			asked: []string{ownName}, approved: []string{ownName + " n1"},
+			calls: []string{ownName}, approved: []string{ownName + " n1"},
 		},
 		"Accepted": {
 			reason: "The API is not asked for accepted hosts.",
@@ -123,7 +123,7 @@ func TestOwnHosts(t *testing.T) {
 		},
 		"NoAutoApprove": {
 			reason: "With manual approval the API is not asked.",
-			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &no }), view: record, claims: offered,
+			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &disabled }), view: record, claims: offered,
 		},
 		"NoHostTags": {
 			reason: "Without host tags no host may be approved.",
@@ -132,7 +132,7 @@ func TestOwnHosts(t *testing.T) {
 		"OtherTags": {
 			reason: "A host without one of the host tags is not approved.",
 			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:other"} }), view: record, claims: offered,
-			asked: []string{ownName},
+			calls: []string{ownName},
 		},
 	}
 	for name, tc := range cases {
@@ -148,7 +148,7 @@ func TestOwnHosts(t *testing.T) {
 			if err := e.approveOwnHosts(t.Context(), tc.mg); err != nil {
 				t.Fatalf("\n%s\napproveOwnHosts(...): %v", tc.reason, err)
 			}
-			if diff := cmp.Diff(tc.asked, f.asked); diff != "" {
+			if diff := cmp.Diff(tc.calls, f.calls); diff != "" {
 				t.Errorf("\n%s\nasked: -want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.approved, f.approved); diff != "" {
@@ -159,27 +159,27 @@ func TestOwnHosts(t *testing.T) {
 }
 
 func TestOwnHostsAreAskedWhileUnsettled(t *testing.T) {
-	now := clocktesting.NewFakePassiveClock(apiTime)
-	hosts := newHostsCache(time.Minute, now)
+	clock := clocktesting.NewFakePassiveClock(apiTime)
+	hosts := newHostsCache(time.Minute, clock)
 	f := &ownAPI{waiting: map[string][]string{ownName: {"n1"}}, devices: []tailscale.Device{{NodeID: "n1", Tags: []string{"tag:k8s"}}}}
 	mg := shareObject()
 	view := registry.View{Services: []tailscale.Service{{Name: ownName}}}
 	steps := []struct {
 		reason   string
-		after    time.Duration
+		delay    time.Duration
 		claim    claim
-		asked    int
+		calls    int
 		approved int
 		next     time.Duration
 	}{
-		{reason: "The host is approved at once.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
-		{reason: "The host is not approved again before control has accepted it.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
-		{reason: "The API is asked again after some seconds.", after: firstAsk, claim: claim{Advertised: true}, asked: 2, approved: 1, next: 2 * firstAsk},
-		{reason: "Once control accepts the host, no request and no wait follow.", claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
-		{reason: "No request follows in turn either.", after: 10 * time.Minute, claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
+		{reason: "The host is approved at once.", claim: claim{Advertised: true}, calls: 1, approved: 1, next: firstAsk},
+		{reason: "The host is not approved again before control has accepted it.", claim: claim{Advertised: true}, calls: 1, approved: 1, next: firstAsk},
+		{reason: "The API is asked again after some seconds.", delay: firstAsk, claim: claim{Advertised: true}, calls: 2, approved: 1, next: 2 * firstAsk},
+		{reason: "Once control accepts the host, no request and no wait follow.", claim: claim{Advertised: true, Accepted: true}, calls: 2, approved: 1, next: time.Hour},
+		{reason: "No request follows in turn either.", delay: 10 * time.Minute, claim: claim{Advertised: true, Accepted: true}, calls: 2, approved: 1, next: time.Hour},
 	}
 	for _, s := range steps {
-		now.SetTime(now.Now().Add(s.after))
+		clock.SetTime(clock.Now().Add(s.delay))
 		e := ownSharing(f, claims{"n1": s.claim}, hosts)
 		if err := e.observeOwnHosts(t.Context(), mg, view); err != nil {
 			t.Fatalf("%s\nobserveOwnHosts(...): %v", s.reason, err)
@@ -187,8 +187,8 @@ func TestOwnHostsAreAskedWhileUnsettled(t *testing.T) {
 		if err := e.approveOwnHosts(t.Context(), mg); err != nil {
 			t.Fatalf("%s\napproveOwnHosts(...): %v", s.reason, err)
 		}
-		if got := hosts.next(ownUID(mg.GetUID()), time.Hour); len(f.asked) != s.asked || len(f.approved) != s.approved || got != s.next {
-			t.Errorf("%s\nwant %d questions, %d approvals, next in %s; got %d, %d and %s", s.reason, s.asked, s.approved, s.next, len(f.asked), len(f.approved), got)
+		if got := hosts.next(ownUID(mg.GetUID()), time.Hour); len(f.calls) != s.calls || len(f.approved) != s.approved || got != s.next {
+			t.Errorf("%s\nwant %d questions, %d approvals, next in %s; got %d, %d and %s", s.reason, s.calls, s.approved, s.next, len(f.calls), len(f.approved), got)
 		}
 	}
 }

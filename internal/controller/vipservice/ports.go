@@ -36,13 +36,13 @@ type missingPort struct {
 }
 
 // rollOut returns the wanted ports that a service may have now, and one that hosts do not serve yet,
-// if there is one. have are the ports that the service has. late reports that the hosts have had
+// if there is one. existing are the ports that the service has. late reports that the hosts have had
 // enough time. An agent of an older version does not report its ports, and nothing waits for it.
-func (c claims) rollOut(want []v1alpha1.ServicePort, have []string, offline func(id string) bool, late bool) ([]v1alpha1.ServicePort, *missingPort) {
+func (c claims) rollOut(want []v1alpha1.ServicePort, existing []string, offline func(id string) bool, late bool) ([]v1alpha1.ServicePort, *missingPort) {
 	hosts := c.hosting(offline)
 	// Between a list and all ports there is no intermediate step.
-	all := slices.Contains(want, v1alpha1.ServicePortAll) || slices.Contains(have, string(v1alpha1.ServicePortAll))
-	if len(hosts) == 0 || len(have) == 0 || all {
+	all := slices.Contains(want, v1alpha1.ServicePortAll) || slices.Contains(existing, string(v1alpha1.ServicePortAll))
+	if len(hosts) == 0 || len(existing) == 0 || all {
 		return want, nil
 	}
 	if late && slices.ContainsFunc(hosts, func(id string) bool { return c[id].serves(tailscale.Sorted(want)) }) {
@@ -53,7 +53,7 @@ func (c claims) rollOut(want []v1alpha1.ServicePort, have []string, offline func
 	for _, p := range want {
 		i := slices.IndexFunc(hosts, func(id string) bool { return len(c[id].Ports) > 0 && !slices.Contains(c[id].Ports, string(p)) })
 		switch {
-		case slices.Contains(have, string(p)) || i < 0:
+		case slices.Contains(existing, string(p)) || i < 0:
 			out = append(out, p)
 		case missing == nil:
 			missing = &missingPort{port: p, machine: c[hosts[i]].Machine}
@@ -61,7 +61,7 @@ func (c claims) rollOut(want []v1alpha1.ServicePort, have []string, offline func
 	}
 	if len(out) == 0 {
 		// The hosts serve the previous ports until the service has others.
-		for _, p := range have {
+		for _, p := range existing {
 			out = append(out, v1alpha1.ServicePort(p))
 		}
 	}
@@ -86,13 +86,13 @@ func (c claim) serves(ports []string) bool {
 
 // rollOut returns the wanted ports that a service may have now. It remembers by key since when some
 // have to wait, and records one that has waited for too long.
-func (e *external) rollOut(mg *v1alpha1.VIPService, key types.UID, cl claims, want []v1alpha1.ServicePort, have []string) []v1alpha1.ServicePort {
+func (e *external) rollOut(mg *v1alpha1.VIPService, key types.UID, cl claims, want []v1alpha1.ServicePort, existing []string) []v1alpha1.ServicePort {
 	offline := offlineHosts(mg.Status.AtProvider.Hosts)
-	ports, missing := cl.rollOut(want, have, offline, false)
+	ports, missing := cl.rollOut(want, existing, offline, false)
 	if !e.ports.waits(key, missing != nil, e.hosts.clock.Now()) {
 		return ports
 	}
-	if ports, missing = cl.rollOut(want, have, offline, true); missing != nil {
+	if ports, missing = cl.rollOut(want, existing, offline, true); missing != nil {
 		e.missing = missing
 	}
 	return ports
@@ -108,33 +108,33 @@ func (p missingPort) message(service string) string {
 type portsCache struct {
 	mu sync.Mutex
 
-	// since is when a service began to wait for hosts to serve its ports.
-	since map[types.UID]time.Time
+	// starts is when a service began to wait for hosts to serve its ports.
+	starts map[types.UID]time.Time
 
 	// partial is since when a service has had a port that does not answer at a machine.
 	partial map[types.UID]time.Time
 }
 
 func newPortsCache() *portsCache {
-	return &portsCache{since: map[types.UID]time.Time{}, partial: map[types.UID]time.Time{}}
+	return &portsCache{starts: map[types.UID]time.Time{}, partial: map[types.UID]time.Time{}}
 }
 
 // waits records whether a service waits, and reports whether it has waited for too long.
-func (c *portsCache) waits(key types.UID, waiting bool, now time.Time) bool {
+func (c *portsCache) waits(key types.UID, waiting bool, at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !waiting {
-		delete(c.since, key)
+		delete(c.starts, key)
 		return false
 	}
-	if c.since[key].IsZero() {
-		c.since[key] = now
+	if c.starts[key].IsZero() {
+		c.starts[key] = at
 	}
-	return !now.Before(c.since[key].Add(portPatience))
+	return !at.Before(c.starts[key].Add(portPatience))
 }
 
 // partialFor records whether a service has a port that does not answer, and returns for how long.
-func (c *portsCache) partialFor(uid types.UID, partial bool, now time.Time) time.Duration {
+func (c *portsCache) partialFor(uid types.UID, partial bool, at time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !partial {
@@ -142,16 +142,16 @@ func (c *portsCache) partialFor(uid types.UID, partial bool, now time.Time) time
 		return 0
 	}
 	if c.partial[uid].IsZero() {
-		c.partial[uid] = now
+		c.partial[uid] = at
 	}
-	return now.Sub(c.partial[uid])
+	return at.Sub(c.partial[uid])
 }
 
 // next returns when an object is observed again, at the latest after an interval.
 func (c *portsCache) next(uid types.UID, interval time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.since[uid].IsZero() || !c.since[ownUID(uid)].IsZero() || !c.partial[uid].IsZero() {
+	if !c.starts[uid].IsZero() || !c.starts[ownUID(uid)].IsZero() || !c.partial[uid].IsZero() {
 		return min(interval, pollPorts)
 	}
 	return interval
@@ -161,7 +161,7 @@ func (c *portsCache) next(uid types.UID, interval time.Duration) time.Duration {
 func (c *portsCache) forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.since, uid)
-	delete(c.since, ownUID(uid))
+	delete(c.starts, uid)
+	delete(c.starts, ownUID(uid))
 	delete(c.partial, uid)
 }

@@ -29,79 +29,79 @@ func TestRollOut(t *testing.T) {
 		return claim{Advertised: true, Accepted: true, Ports: p, Machine: "m"}
 	}
 	cases := map[string]struct {
-		reason string
-		claims claims
-		want   ports
-		have   []string
-		late   bool
+		reason   string
+		claims   claims
+		want     ports
+		existing []string
+		late     bool
 
 		ports   ports
 		missing *missingPort
 	}{
 		"Lags": {
 			reason: "A service with one host does not get a port that the host does not serve.",
-			claims: claims{"n1": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, have: []string{"tcp:80"},
+			claims: claims{"n1": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:80"}, missing: &missingPort{port: "tcp:443", machine: "m"},
 		},
 		"LagsForLong": {
 			reason: "Nor does it later, as long as no host serves it.",
-			claims: claims{"n1": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, have: []string{"tcp:80"}, late: true,
+			claims: claims{"n1": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"}, late: true,
 			ports: ports{"tcp:80"}, missing: &missingPort{port: "tcp:443", machine: "m"},
 		},
 		"Serves": {
 			reason: "It gets the port once the host serves it.",
-			claims: claims{"n1": host("tcp:443", "tcp:80")}, want: ports{"tcp:443", "tcp:80"}, have: []string{"tcp:80"},
+			claims: claims{"n1": host("tcp:443", "tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:443", "tcp:80"},
 		},
 		"OneOfTwo": {
 			reason: "All hosts are waited for.",
-			claims: claims{"n1": host("tcp:443", "tcp:80"), "n2": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, have: []string{"tcp:80"},
+			claims: claims{"n1": host("tcp:443", "tcp:80"), "n2": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:80"}, missing: &missingPort{port: "tcp:443", machine: "m"},
 		},
 		"OneOfTwoForLong": {
 			reason: "One that stays behind does not hold up the others.",
-			claims: claims{"n1": host("tcp:443", "tcp:80"), "n2": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, have: []string{"tcp:80"}, late: true,
+			claims: claims{"n1": host("tcp:443", "tcp:80"), "n2": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"}, late: true,
 			ports: ports{"tcp:443", "tcp:80"},
 		},
 		"Offline": {
 			reason: "A machine that is offline is no host.",
-			claims: claims{"n1": host("tcp:443", "tcp:80"), "offline": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, have: []string{"tcp:80"},
+			claims: claims{"n1": host("tcp:443", "tcp:80"), "offline": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:443", "tcp:80"},
 		},
 		"NotAdvertised": {
 			reason: "Nor is one that does not offer the service.",
-			claims: claims{"n1": {Ports: []string{"tcp:80"}}}, want: ports{"tcp:443"}, have: []string{"tcp:80"},
+			claims: claims{"n1": {Ports: []string{"tcp:80"}}}, want: ports{"tcp:443"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:443"},
 		},
 		"OldAgent": {
 			reason: "An agent that does not report its ports is not waited for.",
-			claims: claims{"n1": host()}, want: ports{"tcp:443", "tcp:80"}, have: []string{"tcp:80"},
+			claims: claims{"n1": host()}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:443", "tcp:80"},
 		},
 		"Removed": {
 			reason: "A port is removed at once.",
-			claims: claims{"n1": host("tcp:443", "tcp:80")}, want: ports{"tcp:80"}, have: []string{"tcp:443", "tcp:80"},
+			claims: claims{"n1": host("tcp:443", "tcp:80")}, want: ports{"tcp:80"}, existing: []string{"tcp:443", "tcp:80"},
 			ports: ports{"tcp:80"},
 		},
 		"Replaced": {
 			reason: "A service keeps its only port until the hosts serve another one.",
-			claims: claims{"n1": host("tcp:80")}, want: ports{"tcp:443"}, have: []string{"tcp:80"},
+			claims: claims{"n1": host("tcp:80")}, want: ports{"tcp:443"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:80"}, missing: &missingPort{port: "tcp:443", machine: "m"},
 		},
 		"All": {
 			reason: "All ports follow a list at once, because proxies change after the service.",
-			claims: claims{"n1": host("tcp:80")}, want: ports{v1alpha1.ServicePortAll}, have: []string{"tcp:80"},
+			claims: claims{"n1": host("tcp:80")}, want: ports{v1alpha1.ServicePortAll}, existing: []string{"tcp:80"},
 			ports: ports{v1alpha1.ServicePortAll},
 		},
 		"FromAll": {
 			reason: "So does a list all ports.",
-			claims: claims{"n1": host(string(v1alpha1.ServicePortAll))}, want: ports{"tcp:80"}, have: []string{string(v1alpha1.ServicePortAll)},
+			claims: claims{"n1": host(string(v1alpha1.ServicePortAll))}, want: ports{"tcp:80"}, existing: []string{string(v1alpha1.ServicePortAll)},
 			ports: ports{"tcp:80"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, missing := tc.claims.rollOut(tc.want, tc.have, func(id string) bool { return id == "offline" }, tc.late)
+			got, missing := tc.claims.rollOut(tc.want, tc.existing, func(id string) bool { return id == "offline" }, tc.late)
 			if diff := cmp.Diff(tc.ports, got); diff != "" {
 				t.Errorf("\n%s\nrollOut(...): -want ports, +got:\n%s", tc.reason, diff)
 			}
@@ -119,13 +119,13 @@ func TestPortAdded(t *testing.T) {
 		hosts:    []tailscale.Host{{NodeID: "n1", State: "ready", Approval: "approved:manual"}},
 		devices:  []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true}},
 	}
-	now := clocktesting.NewFakeClock(apiTime)
+	clock := clocktesting.NewFakeClock(apiTime)
 	mg, ports := object(), newPortsCache()
 	var serves []string
 	pass := func() {
 		t.Helper()
 		_, c := connect(t, f, claims{"n1": {Advertised: true, Accepted: true, Healthy: 2, Total: 2, Ports: serves, Machine: "set-0"}}, mg)
-		c.hosts, c.ports = newHostsCache(time.Minute, now), ports
+		c.hosts, c.ports = newHostsCache(time.Minute, clock), ports
 		e, err := c.Connect(t.Context(), mg)
 		if err != nil {
 			t.Fatal(err)
@@ -141,27 +141,27 @@ func TestPortAdded(t *testing.T) {
 			t.Fatalf("Update(...): %v", err)
 		}
 	}
-	has := func(reason string, want []string, status corev1.ConditionStatus, why xpv2.ConditionReason) {
+	check := func(reason string, want []string, status corev1.ConditionStatus, cause xpv2.ConditionReason) {
 		t.Helper()
 		if diff := cmp.Diff(want, tailscale.Sorted(f.services["svc:web"].Ports)); diff != "" {
 			t.Errorf("\n%s\nports: -want, +got:\n%s", reason, diff)
 		}
-		if c := mg.GetCondition(meta.TypePortsHealthy); c.Status != status || c.Reason != why {
-			t.Errorf("\n%s\nwant PortsHealthy %s %s, got %s %s", reason, status, why, c.Status, c.Reason)
+		if c := mg.GetCondition(meta.TypePortsHealthy); c.Status != status || c.Reason != cause {
+			t.Errorf("\n%s\nwant PortsHealthy %s %s, got %s %s", reason, status, cause, c.Status, c.Reason)
 		}
 	}
 	serves = []string{"tcp:80"}
 	pass()
-	has("The service keeps its ports while the host lags.", []string{"tcp:80"}, corev1.ConditionUnknown, "")
+	check("The service keeps its ports while the host lags.", []string{"tcp:80"}, corev1.ConditionUnknown, "")
 	if got := ports.next(mg.GetUID(), time.Hour); got != pollPorts {
 		t.Errorf("want the service observed again after %s, got %s", pollPorts, got)
 	}
-	now.Step(portPatience)
+	clock.Step(portPatience)
 	pass()
-	has("After a minute a condition says so.", []string{"tcp:80"}, corev1.ConditionFalse, meta.ReasonPortNotServed)
+	check("After a minute a condition says so.", []string{"tcp:80"}, corev1.ConditionFalse, meta.ReasonPortNotServed)
 	serves = []string{"tcp:443", "tcp:80"}
 	pass()
-	has("The port is added once the host serves it.", []string{"tcp:443", "tcp:80"}, corev1.ConditionTrue, meta.ReasonPortsHealthy)
+	check("The port is added once the host serves it.", []string{"tcp:443", "tcp:80"}, corev1.ConditionTrue, meta.ReasonPortsHealthy)
 }
 
 // TestWithdraw checks which machines are withdrawn because a backend does not answer.
@@ -169,8 +169,8 @@ func TestWithdraw(t *testing.T) {
 	all := []string{"tcp:443", "tcp:80"}
 	whole := claim{Advertised: true, Accepted: true, Healthy: 2, Total: 2, Ports: all}
 	partial := claim{Advertised: true, Accepted: true, Healthy: 1, Total: 2, Ports: all, Unhealthy: []string{"tcp:443"}}
-	gone := partial
-	gone.Advertised = false
+	retired := partial
+	retired.Advertised = false
 	unreported := whole
 	unreported.Ports = nil
 	soon := apiTime.Add(renewBefore - time.Second)
@@ -187,8 +187,8 @@ func TestWithdraw(t *testing.T) {
 
 		// partial is for how long a port has not answered.
 		partial time.Duration
-		// until is until when n1 is withdrawn.
-		until time.Time
+		// end is until when n1 is withdrawn.
+		end time.Time
 		// want is what changes for n1.
 		want   string
 		status corev1.ConditionStatus
@@ -223,7 +223,7 @@ func TestWithdraw(t *testing.T) {
 		},
 		"OtherClusterRestart": {
 			reason: "A withdrawal goes on after a restart of the provider, which does not know for how long the port has been dead.",
-			claims: claims{"n1": gone}, hosts: theirs[1:], records: records{"t1": registry.Health{Ready: 1, Whole: 1}}, until: soon, want: withdrawn, status: corev1.ConditionUnknown,
+			claims: claims{"n1": retired}, hosts: theirs[1:], records: records{"t1": registry.Health{Ready: 1, Whole: 1}}, end: soon, want: withdrawn, status: corev1.ConditionUnknown,
 		},
 		"OtherClusterOld": {
 			reason: "A cluster of an older version does not say that its hosts serve all ports.",
@@ -235,15 +235,15 @@ func TestWithdraw(t *testing.T) {
 		},
 		"Renewed": {
 			reason: "A withdrawal is renewed before it ends.",
-			claims: claims{"n1": gone, "n2": whole}, hosts: ours[1:], until: soon, want: withdrawn, status: corev1.ConditionUnknown,
+			claims: claims{"n1": retired, "n2": whole}, hosts: ours[1:], end: soon, want: withdrawn, status: corev1.ConditionUnknown,
 		},
 		"Withdrawn": {
 			reason: "Before that nothing changes.",
-			claims: claims{"n1": gone, "n2": whole}, hosts: ours[1:], until: apiTime.Add(withdrawFor), status: corev1.ConditionUnknown,
+			claims: claims{"n1": retired, "n2": whole}, hosts: ours[1:], end: apiTime.Add(withdrawFor), status: corev1.ConditionUnknown,
 		},
 		"Back": {
 			reason: "A withdrawn host serves again if no other one serves all ports any longer.",
-			claims: claims{"n1": gone, "n2": partial}, hosts: ours[1:], until: apiTime.Add(withdrawFor), want: serving, status: corev1.ConditionFalse,
+			claims: claims{"n1": retired, "n2": partial}, hosts: ours[1:], end: apiTime.Add(withdrawFor), want: serving, status: corev1.ConditionFalse,
 		},
 		"Healthy": {
 			reason: "A host without a dead port needs nothing.",
@@ -256,7 +256,7 @@ func TestWithdraw(t *testing.T) {
 			mg.Status.AtProvider = v1alpha1.VIPServiceObservation{Name: "svc:web", Ports: []string{"tcp:443", "tcp:80"}, Hosts: tc.hosts}
 			var objs []client.Object
 			for _, id := range []string{"n1", "n2"} {
-				objs = append(objs, machineWithSecret(id, tc.until)...)
+				objs = append(objs, machineWithSecret(id, tc.end)...)
 			}
 			kube := newKube(t, objs...)
 			e := &external{
@@ -273,7 +273,7 @@ func TestWithdraw(t *testing.T) {
 					continue
 				}
 				got = serving
-				if !w.until.IsZero() {
+				if !w.end.IsZero() {
 					got = withdrawn
 				}
 			}
@@ -287,26 +287,26 @@ func TestWithdraw(t *testing.T) {
 				t.Fatalf("withdrawHosts(...): %v", err)
 			}
 			m := objs[0].(*v1alpha1.Machine)
-			until, err := e.pods.withdrawnUntil(context.Background(), m, "svc:web")
+			end, err := e.pods.withdrawnUntil(context.Background(), m, "svc:web")
 			if err != nil {
 				t.Fatalf("withdrawnUntil(...): %v", err)
 			}
-			want := map[string]time.Time{withdrawn: apiTime.Add(withdrawFor), "": tc.until}[tc.want]
-			if !until.Equal(want) {
-				t.Errorf("\n%s\nwant n1 withdrawn until %v, got %v", tc.reason, want, until)
+			want := map[string]time.Time{withdrawn: apiTime.Add(withdrawFor), "": tc.end}[tc.want]
+			if !end.Equal(want) {
+				t.Errorf("\n%s\nwant n1 withdrawn until %v, got %v", tc.reason, want, end)
 			}
 		})
 	}
 }
 
 // machineWithSecret returns the machine of a node, and its config Secret with a withdrawal.
-func machineWithSecret(id string, until time.Time) []client.Object {
+func machineWithSecret(id string, end time.Time) []client.Object {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-" + id, UID: "uid-set", Annotations: map[string]string{meta.AnnotationNodeID: id}}}
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: m.Name + meta.ConfigSecretSuffix, OwnerReferences: []metav1.OwnerReference{
 		*metav1.NewControllerRef(m, v1alpha1.MachineGroupVersionKind),
 	}}}
-	if !until.IsZero() {
-		s.Annotations = map[string]string{meta.AnnotationWithdraw("svc:web"): until.Format(time.RFC3339)}
+	if !end.IsZero() {
+		s.Annotations = map[string]string{meta.AnnotationWithdraw("svc:web"): end.Format(time.RFC3339)}
 	}
 	return slices.Clip([]client.Object{m, s})
 }

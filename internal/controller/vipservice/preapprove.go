@@ -81,8 +81,8 @@ func unanswered(err error) bool {
 func missing(ids []string, devices []tailscale.Device) []string {
 	byID := pick(devices, ids)
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-		_, known := byID[id]
-		return known
+		_, ok := byID[id]
+		return ok
 	})
 }
 

@@ -43,8 +43,8 @@ func (e *external) lostAnnotations(ctx context.Context, s *tailscale.Service) (b
 	if !registry.Unmarked(s) || len(s.Addrs) < 2 {
 		return false, nil
 	}
-	made, err := e.memory.Recall(ctx)
-	return err == nil && made == identity(s), err
+	product, err := e.memory.Recall(ctx)
+	return err == nil && product == identity(s), err
 }
 
 // remember records that a service is the object's.
@@ -57,11 +57,11 @@ func (e *external) remember(ctx context.Context, s *tailscale.Service) error {
 
 // madeAddresses returns the addresses of the object's service of this name, as far as they are remembered.
 func (e *external) madeAddresses(ctx context.Context, name string) ([]string, error) {
-	made, err := e.memory.Recall(ctx)
+	product, err := e.memory.Recall(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if addresses, ok := strings.CutPrefix(made, name+","); ok {
+	if addresses, ok := strings.CutPrefix(product, name+","); ok {
 		return strings.Split(addresses, ","), nil
 	}
 	return nil, nil
@@ -81,11 +81,11 @@ func (e *external) observeAnnotations(ctx context.Context, mg *v1alpha1.VIPServi
 		return err
 	}
 	c := xpv2.Condition{Type: meta.TypeAnnotationsKept, LastTransitionTime: metav1.Now()}
-	switch kept := s.HasAnnotations(want.Annotations); {
-	case !kept && e.hosts.countLost(mg.GetUID(), lost):
+	switch intact := s.HasAnnotations(want.Annotations); {
+	case !intact && e.hosts.countLost(mg.GetUID(), lost):
 		c.Status, c.Reason = corev1.ConditionFalse, meta.ReasonAnnotationsLost
 		c.Message = "The tailnet does not keep the annotations of the service, which say whose it is: something else edits the service, or its annotations are over a limit of Tailscale. The service works; do not share it, and find what edits it"
-	case kept && mg.GetCondition(meta.TypeAnnotationsKept).Status == corev1.ConditionFalse:
+	case intact && mg.GetCondition(meta.TypeAnnotationsKept).Status == corev1.ConditionFalse:
 		c.Status, c.Reason = corev1.ConditionTrue, meta.ReasonAnnotationsKept
 	default:
 		return nil

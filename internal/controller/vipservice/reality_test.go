@@ -85,7 +85,7 @@ func TestRecords(t *testing.T) {
 func TestPreapprove(t *testing.T) {
 	ours := claims{"n1": {}}
 	tagged := []tailscale.Device{{NodeID: "n1", Name: "proxy-0.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true}}
-	no := false
+	disabled := false
 	cases := map[string]struct {
 		reason   string
 		mg       *v1alpha1.VIPService
@@ -94,20 +94,20 @@ func TestPreapprove(t *testing.T) {
 		auto     bool
 		forbid   bool
 		approved []string
-		asked    int
+		calls    int
 	}{
 		"Machine": {
 			reason: "A machine of ours is approved before it advertises: it may wait for a certificate, whose domain waits for the approval.",
-			mg:     object(), claims: ours, devices: tagged, approved: []string{"n1"}, asked: 1,
+			mg:     object(), claims: ours, devices: tagged, approved: []string{"n1"}, calls: 1,
 		},
-		"AutoApprover": {reason: "A machine that the policy file approves needs no approval by the provider.", mg: object(), claims: ours, devices: tagged, auto: true, asked: 1},
+		"AutoApprover": {reason: "A machine that the policy file approves needs no approval by the provider.", mg: object(), claims: ours, devices: tagged, auto: true, calls: 1},
 		"OtherTag": {
 			reason: "A device without a host tag is not approved, even if an agent reports it.",
 			mg:     object(), claims: ours, devices: []tailscale.Device{{NodeID: "n1", Name: "laptop", Tags: []string{"tag:other"}, ConnectedToControl: true}},
 		},
 		"Accepted":      {reason: "A machine that control has accepted needs no approval.", mg: object(), claims: claims{"n1": {Accepted: true}}, devices: tagged},
-		"NoAutoApprove": {reason: "Nothing is approved without autoApprove.", mg: object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &no }), claims: ours, devices: tagged},
-		"Refused":       {reason: "A refusal is no error before the machine advertises.", mg: object(), claims: ours, devices: tagged, forbid: true, asked: 1},
+		"NoAutoApprove": {reason: "Nothing is approved without autoApprove.", mg: object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &disabled }), claims: ours, devices: tagged},
+		"Refused":       {reason: "A refusal is no error before the machine advertises.", mg: object(), claims: ours, devices: tagged, forbid: true, calls: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestPreapprove(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(tc.approved, f.approved); diff != "" || f.approvalCalls != tc.asked {
-				t.Errorf("\n%s\nwant %d questions, got %d; approved: -want, +got:\n%s", tc.reason, tc.asked, f.approvalCalls, diff)
+			if diff := cmp.Diff(tc.approved, f.approved); diff != "" || f.approvalCalls != tc.calls {
+				t.Errorf("\n%s\nwant %d questions, got %d; approved: -want, +got:\n%s", tc.reason, tc.calls, f.approvalCalls, diff)
 			}
 		})
 	}
@@ -144,18 +144,18 @@ func TestMachineHasName(t *testing.T) {
 	}
 
 	// The list may be outdated, and a name stays taken for a while after its machine is gone.
-	f.devices, f.taken = nil, true
+	f.devices, f.occupied = nil, true
 	if _, refused := registry.Refusal(e.(*external).mayCreate(t.Context(), object(failed))); !refused {
 		t.Error("mayCreate(...): want a refusal after a create that failed")
 	}
 
 	// An object whose service never existed can be deleted.
-	gone := object(deleted, created)
-	e, _ = connect(t, f, nil, gone)
-	if o, err := e.Observe(t.Context(), gone); err != nil || o.ResourceExists {
+	orphan := object(deleted, created)
+	e, _ = connect(t, f, nil, orphan)
+	if o, err := e.Observe(t.Context(), orphan); err != nil || o.ResourceExists {
 		t.Errorf("Observe(...) of a deleted object: want that nothing exists, got %v, %v", o, err)
 	}
-	if _, err := e.Delete(t.Context(), gone); err != nil {
+	if _, err := e.Delete(t.Context(), orphan); err != nil {
 		t.Errorf("Delete(...): %v", err)
 	}
 }
@@ -169,21 +169,21 @@ func TestLostAnnotations(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		mg      *v1alpha1.VIPService
-		made    memo
+		product memo
 		service tailscale.Service
 		ours    bool
 	}{
-		"Ours":       {reason: "A service with our name and addresses, and without a mark, is ours.", mg: object(), made: seen, service: service(bare), ours: true},
+		"Ours":       {reason: "A service with our name and addresses, and without a mark, is ours.", mg: object(), product: seen, service: service(bare), ours: true},
 		"Forged":     {reason: "A status that a user wrote makes no service ours.", mg: object(forged), service: service(bare)},
-		"OtherName":  {reason: "Nor do addresses of a service with another name.", mg: object(forged), made: "svc:other,100.64.0.1,fd7a::1", service: service(bare)},
+		"OtherName":  {reason: "Nor do addresses of a service with another name.", mg: object(forged), product: "svc:other,100.64.0.1,fd7a::1", service: service(bare)},
 		"NeverSeen":  {reason: "A service that we have never seen is not ours.", mg: object(), service: service(bare)},
-		"OtherAddrs": {reason: "A service with other addresses is not ours.", mg: object(), made: seen, service: service(bare, func(s *tailscale.Service) { s.Addrs = []string{"100.64.0.2", "fd7a::1"} })},
-		"Theirs":     {reason: "A service with another mark is not ours.", mg: object(), made: seen, service: service(twinService)},
-		"Operator":   {reason: "A service of Tailscale's operator is not ours.", mg: object(), made: seen, service: service(bare, func(s *tailscale.Service) { s.Annotations = map[string]string{} }, refs(`{"ownerRefs":[{"operatorID":"n1"}]}`))},
+		"OtherAddrs": {reason: "A service with other addresses is not ours.", mg: object(), product: seen, service: service(bare, func(s *tailscale.Service) { s.Addrs = []string{"100.64.0.2", "fd7a::1"} })},
+		"Theirs":     {reason: "A service with another mark is not ours.", mg: object(), product: seen, service: service(twinService)},
+		"Operator":   {reason: "A service of Tailscale's operator is not ours.", mg: object(), product: seen, service: service(bare, func(s *tailscale.Service) { s.Annotations = map[string]string{} }, refs(`{"ownerRefs":[{"operatorID":"n1"}]}`))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": tc.service}, made: tc.made}
+			f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": tc.service}, product: tc.product}
 			e, _ := connect(t, f, nil, tc.mg)
 			o, err := e.Observe(t.Context(), tc.mg)
 			if (err == nil) != tc.ours {
@@ -233,8 +233,8 @@ func TestMadeIsRemembered(t *testing.T) {
 				}
 			}
 			s := f.services["svc:web"]
-			if want := memo(identity(&s)); f.made != want {
-				t.Errorf("want %q to be remembered, got %q", want, f.made)
+			if want := memo(identity(&s)); f.product != want {
+				t.Errorf("want %q to be remembered, got %q", want, f.product)
 			}
 			s.Annotations = nil
 			f.services["svc:web"] = s
@@ -246,8 +246,8 @@ func TestMadeIsRemembered(t *testing.T) {
 	}
 	f, mg := &fakeAPI{services: map[string]tailscale.Service{"svc:web": service(twinService)}}, object()
 	e, _ := connect(t, f, nil, mg)
-	if _, err := e.Observe(t.Context(), mg); err == nil || f.made != "" {
-		t.Errorf("Observe(...) of the service of another: want an error and nothing to be remembered, got %v, %q", err, f.made)
+	if _, err := e.Observe(t.Context(), mg); err == nil || f.product != "" {
+		t.Errorf("Observe(...) of the service of another: want an error and nothing to be remembered, got %v, %q", err, f.product)
 	}
 }
 

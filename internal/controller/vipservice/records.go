@@ -32,8 +32,8 @@ func recordsOf(members []registry.Member, self string) records {
 // withdrawn. So a cluster's record decides where it is clear: none of its machines serves, or all of
 // them do.
 func (r records) configured(h tailscale.Host, byState bool) bool {
-	switch health, known := r[h.NodeID]; {
-	case !known:
+	switch health, ok := r[h.NodeID]; {
+	case !ok:
 		return byState
 	case health.Ready == 0:
 		return false

@@ -55,14 +55,14 @@ type pods interface {
 	// withdrawnUntil returns until when a machine does not advertise a service while a port of it
 	// does not answer, and withdraw sets that time. It is zero for a machine that does.
 	withdrawnUntil(ctx context.Context, m *v1alpha1.Machine, service string) (time.Time, error)
-	withdraw(ctx context.Context, m *v1alpha1.Machine, service string, until time.Time) error
+	withdraw(ctx context.Context, m *v1alpha1.Machine, service string, end time.Time) error
 }
 
 // observeRemedy records what Update must do about a service without a primary host.
 func (e *external) observeRemedy(ctx context.Context, mg *v1alpha1.VIPService, others []registry.Member) error {
 	o := mg.Status.AtProvider
-	since := mg.GetCondition(meta.TypeRouted).LastTransitionTime.Time
-	action := nextRemedy(o.RoutingRemedy, since, turnOf(e.clusterID, others), e.hosts.clock.Now())
+	start := mg.GetCondition(meta.TypeRouted).LastTransitionTime.Time
+	action := nextRemedy(o.RoutingRemedy, start, turnOf(e.clusterID, others), e.hosts.clock.Now())
 	if action == "" {
 		return nil
 	}
@@ -89,15 +89,15 @@ func (e *external) observeRemedy(ctx context.Context, mg *v1alpha1.VIPService, o
 // nextRemedy returns what to do about a service that has had no primary host since a time, or "":
 // first one machine advertises it again, then one machine restarts. last is the last remedy. turn
 // is the number of clusters that act before this one.
-func nextRemedy(last *v1alpha1.RoutingRemedy, since time.Time, turn int, now time.Time) v1alpha1.RemedyAction {
+func nextRemedy(last *v1alpha1.RoutingRemedy, start time.Time, turn int, at time.Time) v1alpha1.RemedyAction {
 	switch {
-	case now.Before(since.Add(time.Duration(turn) * remedyTurn)):
+	case at.Before(start.Add(time.Duration(turn) * remedyTurn)):
 		return ""
-	case last == nil || last.Time.Time.Before(since):
+	case last == nil || last.Time.Time.Before(start):
 		return v1alpha1.RemedyActionAdvertise
-	case last.Action != v1alpha1.RemedyActionAdvertise || now.Before(last.Time.Add(afterAdvertise)):
+	case last.Action != v1alpha1.RemedyActionAdvertise || at.Before(last.Time.Add(afterAdvertise)):
 		return ""
-	case last.Restarted != nil && now.Before(last.Restarted.Add(restartAgain)):
+	case last.Restarted != nil && at.Before(last.Restarted.Add(restartAgain)):
 		return ""
 	}
 	return v1alpha1.RemedyActionRestart
@@ -147,9 +147,9 @@ func (e *external) beginRemedy(ctx context.Context, mg *v1alpha1.VIPService) err
 	if e.remedy == nil {
 		return nil
 	}
-	name, now := string(mg.Spec.ForProvider.Name), e.hosts.clock.Now()
+	name, at := string(mg.Spec.ForProvider.Name), e.hosts.clock.Now()
 	r := *e.remedy
-	r.Time = metav1.NewTime(now)
+	r.Time = metav1.NewTime(at)
 	if last := mg.Status.AtProvider.RoutingRemedy; last != nil {
 		r.Restarted = last.Restarted
 	}
@@ -159,7 +159,7 @@ func (e *external) beginRemedy(ctx context.Context, mg *v1alpha1.VIPService) err
 			"no host of %s is primary, and no machine can restart without interrupting another service; restart one of the pods that host it", name)))
 		return nil
 	}
-	if err := e.pods.request(ctx, e.remedied, meta.Remedy{Service: name, Action: r.Action, Until: now.Add(remedyValid).UTC()}); err != nil {
+	if err := e.pods.request(ctx, e.remedied, meta.Remedy{Service: name, Action: r.Action, Deadline: at.Add(remedyValid).UTC()}); err != nil {
 		return errors.Wrapf(err, "cannot request an action of machine %q", r.Machine)
 	}
 	switch r.Action {
@@ -206,7 +206,7 @@ func (p kubePods) request(ctx context.Context, m *v1alpha1.Machine, r meta.Remed
 	if err != nil {
 		return errors.Wrap(err, "cannot encode the remedy")
 	}
-	before := s.DeepCopy()
+	original := s.DeepCopy()
 	metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationRemedy, string(b))
-	return errors.Wrap(p.kube.Patch(ctx, s, client.MergeFrom(before)), "cannot annotate config Secret")
+	return errors.Wrap(p.kube.Patch(ctx, s, client.MergeFrom(original)), "cannot annotate config Secret")
 }

@@ -50,48 +50,48 @@ func settle(t *testing.T, f *fakeAPI, mg *v1alpha1.VIPService) error {
 // TestRetain deletes an object whose service stays, and then has objects that want it.
 func TestRetain(t *testing.T) {
 	retain := func(v *v1alpha1.VIPService) { v.Spec.ForProvider.DeletionPolicy = v1alpha1.VIPServiceRetain }
-	again := func(v *v1alpha1.VIPService) { v.UID = "another" }
+	recreated := func(v *v1alpha1.VIPService) { v.UID = "another" }
 	renamed := func(v *v1alpha1.VIPService) { v.Name, v.UID = "renamed", "another" }
 	cases := map[string]struct {
-		reason string
-		have   tailscale.Service
-		next   *v1alpha1.VIPService
-		want   map[string]string // Annotations of the service, nil if there is none.
-		err    string
+		reason   string
+		existing tailscale.Service
+		next     *v1alpha1.VIPService
+		want     map[string]string // Annotations of the service, nil if there is none.
+		err      string
 	}{
 		"Stays": {
-			reason: "The service says whose it was, and that it stays.",
-			have:   service(),
-			want:   map[string]string{meta.AnnotationOwner: owner, meta.AnnotationDeletionPolicy: "Retain", "theirs": "kept"},
+			reason:   "The service says whose it was, and that it stays.",
+			existing: service(),
+			want:     map[string]string{meta.AnnotationOwner: owner, meta.AnnotationDeletionPolicy: "Retain", "theirs": "kept"},
 		},
 		"Again": {
-			reason: "The same object gets it back, and its own policy counts from then on.",
-			have:   service(),
-			next:   object(again),
-			want:   map[string]string{meta.AnnotationOwner: owner, "theirs": "kept"},
+			reason:   "The same object gets it back, and its own policy counts from then on.",
+			existing: service(),
+			next:     object(recreated),
+			want:     map[string]string{meta.AnnotationOwner: owner, "theirs": "kept"},
 		},
 		"Another": {
-			reason: "Another object does not get it by chance.",
-			have:   service(),
-			next:   object(renamed),
-			want:   map[string]string{meta.AnnotationOwner: owner, meta.AnnotationDeletionPolicy: "Retain", "theirs": "kept"},
-			err:    `service "svc:web" belongs to cluster/default/web; choose another name, or delete that object first`,
+			reason:   "Another object does not get it by chance.",
+			existing: service(),
+			next:     object(renamed),
+			want:     map[string]string{meta.AnnotationOwner: owner, meta.AnnotationDeletionPolicy: "Retain", "theirs": "kept"},
+			err:      `service "svc:web" belongs to cluster/default/web; choose another name, or delete that object first`,
 		},
 		"Adopted": {
-			reason: "Another object takes it over if its user says so.",
-			have:   service(),
-			next:   object(renamed, adopting),
-			want:   map[string]string{meta.AnnotationOwner: "cluster/default/renamed", "theirs": "kept"},
+			reason:   "Another object takes it over if its user says so.",
+			existing: service(),
+			next:     object(renamed, adopting),
+			want:     map[string]string{meta.AnnotationOwner: "cluster/default/renamed", "theirs": "kept"},
 		},
 		"CoOwned": {
-			reason: "Tailscale's operator keeps a service that it also owns; nothing of ours is left on it.",
-			have:   service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`)),
-			want:   map[string]string{meta.AnnotationOwnerReferences: `{"ownerRefs":[{"operatorID":"n1"}]}`, "theirs": "kept"},
+			reason:   "Tailscale's operator keeps a service that it also owns; nothing of ours is left on it.",
+			existing: service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`)),
+			want:     map[string]string{meta.AnnotationOwnerReferences: `{"ownerRefs":[{"operatorID":"n1"}]}`, "theirs": "kept"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": tc.have}}
+			f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": tc.existing}}
 			if err := settle(t, f, object(retain, created)); err != nil {
 				t.Fatal(err)
 			}

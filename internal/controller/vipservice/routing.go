@@ -140,17 +140,17 @@ func (e *external) observeRouting(ctx context.Context, mg *v1alpha1.VIPService, 
 			return err
 		}
 	}
-	before := mg.GetCondition(meta.TypeRouted)
-	c := routedCondition(before, e.fresh, seen, hidden(o.Hosts, others), r, o.Name)
+	previous := mg.GetCondition(meta.TypeRouted)
+	c := routedCondition(previous, e.fresh, seen, hidden(o.Hosts, others), r, o.Name)
 	if c == nil {
 		return nil
 	}
 	c.LastTransitionTime = metav1.NewTime(e.hosts.clock.Now())
 	mg.SetConditions(*c)
 	switch {
-	case c.Status == corev1.ConditionFalse && before.Status != corev1.ConditionFalse:
+	case c.Status == corev1.ConditionFalse && previous.Status != corev1.ConditionFalse:
 		e.record.Event(mg, event.Warning(reasonNoPrimaryHost, errors.Errorf("no host of %s is primary, so clients have no route to it", o.Name)))
-	case c.Status == corev1.ConditionTrue && before.Status == corev1.ConditionFalse:
+	case c.Status == corev1.ConditionTrue && previous.Status == corev1.ConditionFalse:
 		e.record.Event(mg, event.Normal(reasonHostPrimary, "A host of "+o.Name+" is primary again"))
 	}
 	if c.Status == corev1.ConditionFalse && !observeOnly(mg) {
@@ -173,20 +173,20 @@ func (e *external) primarySeen(ctx context.Context, mg *v1alpha1.VIPService) (bo
 // routedCondition returns the condition Routed, or nil to keep it as it is. fresh means that no host
 // served the service before, seen that control reports to nodes of the tailnet that they are primary, and
 // hidden that a host may be primary that no machine of ours sees. The caller sets the time.
-func routedCondition(before xpv2.Condition, fresh, seen, hidden bool, r routing, service string) *xpv2.Condition {
+func routedCondition(previous xpv2.Condition, fresh, seen, hidden bool, r routing, service string) *xpv2.Condition {
 	c := xpv2.Condition{Type: meta.TypeRouted, Status: corev1.ConditionUnknown}
-	waits := before.Reason == meta.ReasonWaitingForPrimary
+	waits := previous.Reason == meta.ReasonWaitingForPrimary
 	switch {
 	case r == routingRouted:
 		c.Status, c.Reason = corev1.ConditionTrue, meta.ReasonHostPrimary
 	case r == routingUnrouted && seen && !hidden:
 		c.Status, c.Reason = corev1.ConditionFalse, meta.ReasonNoPrimaryHost
 		c.Message = fmt.Sprintf("Tailscale has accepted hosts of %s and has made none of them primary, so clients have no route to it. The provider lets one machine advertise it again, and then restarts one; events show when. If that does not help, restart the pods of the TailscaleEndpoints one after the other", service)
-	case r == routingUnhosted && before.Reason != "":
+	case r == routingUnhosted && previous.Reason != "":
 		c.Reason, c.Message = meta.ReasonNoHost, fmt.Sprintf("No machine offers %s", service)
-	case r == routingPending && (before.Reason == "" && fresh || before.Reason == meta.ReasonNoHost || waits):
+	case r == routingPending && (previous.Reason == "" && fresh || previous.Reason == meta.ReasonNoHost || waits):
 		c.Reason, c.Message = meta.ReasonWaitingForPrimary, fmt.Sprintf("Waiting for Tailscale to make a host of %s primary", service)
-	case r == routingUnrouted && (before.Reason == "" || waits || !seen || before.Status == corev1.ConditionFalse), r == routingNotReported && waits:
+	case r == routingUnrouted && (previous.Reason == "" || waits || !seen || previous.Status == corev1.ConditionFalse), r == routingNotReported && waits:
 		c.Reason = meta.ReasonPrimaryNotReported
 		c.Message = fmt.Sprintf("No machine of this cluster sees a primary host of %s. That does not show that there is none: another host may be primary, or this tailnet does not report it. If clients cannot reach the service, restart the pods of the TailscaleEndpoints one after the other", service)
 	default:

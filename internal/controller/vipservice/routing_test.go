@@ -77,43 +77,43 @@ func TestRoutingOfClaims(t *testing.T) {
 }
 
 func TestRoutedCondition(t *testing.T) {
-	is := func(s corev1.ConditionStatus, r xpv2.ConditionReason) xpv2.Condition {
+	condition := func(s corev1.ConditionStatus, r xpv2.ConditionReason) xpv2.Condition {
 		return xpv2.Condition{Type: meta.TypeRouted, Status: s, Reason: r}
 	}
 	unset := xpv2.Condition{Type: meta.TypeRouted, Status: corev1.ConditionUnknown}
-	ok, dead := is(corev1.ConditionTrue, meta.ReasonHostPrimary), is(corev1.ConditionFalse, meta.ReasonNoPrimaryHost)
-	waits, unknown := is(corev1.ConditionUnknown, meta.ReasonWaitingForPrimary), is(corev1.ConditionUnknown, meta.ReasonPrimaryNotReported)
-	idle := is(corev1.ConditionUnknown, meta.ReasonNoHost)
+	ok, dead := condition(corev1.ConditionTrue, meta.ReasonHostPrimary), condition(corev1.ConditionFalse, meta.ReasonNoPrimaryHost)
+	waits, unknown := condition(corev1.ConditionUnknown, meta.ReasonWaitingForPrimary), condition(corev1.ConditionUnknown, meta.ReasonPrimaryNotReported)
+	idle := condition(corev1.ConditionUnknown, meta.ReasonNoHost)
 	cases := map[string]struct {
 		reason              string
-		before              xpv2.Condition
+		previous            xpv2.Condition
 		fresh, seen, hidden bool
 		routing             routing
 		want                *xpv2.Condition
 	}{
-		"Routed":         {reason: "A host is primary.", before: waits, routing: routingRouted, want: &ok},
-		"Fresh":          {reason: "A new service is not ready before control has moved its addresses.", before: unset, fresh: true, routing: routingPending, want: &waits},
-		"StillWaiting":   {reason: "The next observation says the same.", before: waits, routing: routingPending, want: &waits},
-		"Upgrade":        {reason: "A service that worked before an upgrade does not wait.", before: unset, routing: routingPending},
-		"Failover":       {reason: "While it is not certain, nothing changes.", before: ok, seen: true, routing: routingPending},
-		"Dead":           {reason: "No host is primary.", before: ok, seen: true, routing: routingUnrouted, want: &dead},
-		"DeadAtOnce":     {reason: "Nor was one ever.", before: waits, seen: true, routing: routingUnrouted, want: &dead},
-		"StillDead":      {reason: "An agent that begins to watch again changes nothing.", before: dead, seen: true, routing: routingPending},
-		"NeverSeen":      {reason: "Where control does not report primary hosts, this is only reported.", before: waits, routing: routingUnrouted, want: &unknown},
-		"NeverSeenLater": {reason: "Also for a service that was routed by a peer.", before: ok, routing: routingUnrouted, want: &unknown},
-		"Hidden":         {reason: "A host that no machine sees may be primary.", before: waits, seen: true, hidden: true, routing: routingUnrouted, want: &unknown},
-		"HiddenLater":    {reason: "A routed service stays routed then.", before: ok, seen: true, hidden: true, routing: routingUnrouted},
-		"HiddenSince":    {reason: "A dead service may be served by another cluster since.", before: dead, seen: true, hidden: true, routing: routingUnrouted, want: &unknown},
-		"OldAgents":      {reason: "Agents of older versions do not report it, and nothing waits for that.", before: unset, fresh: true, routing: routingNotReported},
-		"OldAgent":       {reason: "Nor for one among others.", before: waits, routing: routingNotReported, want: &unknown},
-		"Idle":           {reason: "Without hosts nothing is routed.", before: ok, routing: routingUnhosted, want: &idle},
-		"IdleAtFirst":    {reason: "A service that never had hosts has no condition.", before: unset, fresh: true, routing: routingUnhosted},
-		"FromIdle":       {reason: "A service that has hosts again waits for control, too.", before: idle, routing: routingPending, want: &waits},
-		"NotAccepted":    {reason: "Before a machine is accepted, the approval matters.", before: unset, fresh: true, routing: routingUndecided},
+		"Routed":         {reason: "A host is primary.", previous: waits, routing: routingRouted, want: &ok},
+		"Fresh":          {reason: "A new service is not ready before control has moved its addresses.", previous: unset, fresh: true, routing: routingPending, want: &waits},
+		"StillWaiting":   {reason: "The next observation says the same.", previous: waits, routing: routingPending, want: &waits},
+		"Upgrade":        {reason: "A service that worked before an upgrade does not wait.", previous: unset, routing: routingPending},
+		"Failover":       {reason: "While it is not certain, nothing changes.", previous: ok, seen: true, routing: routingPending},
+		"Dead":           {reason: "No host is primary.", previous: ok, seen: true, routing: routingUnrouted, want: &dead},
+		"DeadAtOnce":     {reason: "Nor was one ever.", previous: waits, seen: true, routing: routingUnrouted, want: &dead},
+		"StillDead":      {reason: "An agent that begins to watch again changes nothing.", previous: dead, seen: true, routing: routingPending},
+		"NeverSeen":      {reason: "Where control does not report primary hosts, this is only reported.", previous: waits, routing: routingUnrouted, want: &unknown},
+		"NeverSeenLater": {reason: "Also for a service that was routed by a peer.", previous: ok, routing: routingUnrouted, want: &unknown},
+		"Hidden":         {reason: "A host that no machine sees may be primary.", previous: waits, seen: true, hidden: true, routing: routingUnrouted, want: &unknown},
+		"HiddenLater":    {reason: "A routed service stays routed then.", previous: ok, seen: true, hidden: true, routing: routingUnrouted},
+		"HiddenSince":    {reason: "A dead service may be served by another cluster since.", previous: dead, seen: true, hidden: true, routing: routingUnrouted, want: &unknown},
+		"OldAgents":      {reason: "Agents of older versions do not report it, and nothing waits for that.", previous: unset, fresh: true, routing: routingNotReported},
+		"OldAgent":       {reason: "Nor for one among others.", previous: waits, routing: routingNotReported, want: &unknown},
+		"Idle":           {reason: "Without hosts nothing is routed.", previous: ok, routing: routingUnhosted, want: &idle},
+		"IdleAtFirst":    {reason: "A service that never had hosts has no condition.", previous: unset, fresh: true, routing: routingUnhosted},
+		"FromIdle":       {reason: "A service that has hosts again waits for control, too.", previous: idle, routing: routingPending, want: &waits},
+		"NotAccepted":    {reason: "Before a machine is accepted, the approval matters.", previous: unset, fresh: true, routing: routingUndecided},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := routedCondition(tc.before, tc.fresh, tc.seen, tc.hidden, tc.routing, "svc:web")
+			got := routedCondition(tc.previous, tc.fresh, tc.seen, tc.hidden, tc.routing, "svc:web")
 			if got != nil {
 				got.Message = ""
 			}
@@ -129,8 +129,8 @@ func TestHidden(t *testing.T) {
 	member := func(h *registry.Health) registry.Member {
 		return registry.Member{Alive: true, Record: registry.Record{Cluster: "b", Nodes: []string{"theirs"}, Health: h}}
 	}
-	gone := member(nil)
-	gone.Alive = false
+	expired := member(nil)
+	expired.Alive = false
 	cases := map[string]struct {
 		reason string
 		hosts  []v1alpha1.ServiceHost
@@ -145,7 +145,7 @@ func TestHidden(t *testing.T) {
 		"Alive":      {reason: "A cluster that does not may have the primary host.", others: []registry.Member{member(&registry.Health{Ready: 1})}, want: true},
 		"Compact":    {reason: "A record without health says nothing.", others: []registry.Member{member(nil)}, want: true},
 		"Idle":       {reason: "A cluster whose machines offer nothing has no primary host.", others: []registry.Member{member(&registry.Health{Total: 1})}},
-		"Gone":       {reason: "Nor has one that is gone.", others: []registry.Member{gone}},
+		"Gone":       {reason: "Nor has one that is gone.", others: []registry.Member{expired}},
 		"Stranger":   {reason: "The record speaks for its own machines only.", hosts: []v1alpha1.ServiceHost{{NodeID: "other", Online: true, Approval: "approved:auto"}}, others: []registry.Member{member(&registry.Health{Ready: 1, Unrouted: true})}, want: true},
 	}
 	for name, tc := range cases {
@@ -158,31 +158,31 @@ func TestHidden(t *testing.T) {
 }
 
 func TestNextRemedy(t *testing.T) {
-	since := apiTime
+	start := apiTime
 	last := func(a v1alpha1.RemedyAction, at time.Duration, restarted *metav1.Time) *v1alpha1.RoutingRemedy {
-		return &v1alpha1.RoutingRemedy{Action: a, Time: metav1.NewTime(since.Add(at)), Restarted: restarted}
+		return &v1alpha1.RoutingRemedy{Action: a, Time: metav1.NewTime(start.Add(at)), Restarted: restarted}
 	}
-	lately, longAgo := metav1.NewTime(since.Add(-time.Minute)), metav1.NewTime(since.Add(-2*time.Hour))
+	lately, longAgo := metav1.NewTime(start.Add(-time.Minute)), metav1.NewTime(start.Add(-2*time.Hour))
 	cases := map[string]struct {
-		reason string
-		last   *v1alpha1.RoutingRemedy
-		turn   int
-		after  time.Duration
-		want   v1alpha1.RemedyAction
+		reason  string
+		last    *v1alpha1.RoutingRemedy
+		turn    int
+		elapsed time.Duration
+		want    v1alpha1.RemedyAction
 	}{
 		"First":       {reason: "A machine advertises the service again.", want: v1alpha1.RemedyActionAdvertise},
-		"Waits":       {reason: "It takes a while to see the effect.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), after: 89 * time.Second},
-		"Second":      {reason: "Then a machine restarts.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), after: 90 * time.Second, want: v1alpha1.RemedyActionRestart},
-		"Last":        {reason: "Nothing follows.", last: last(v1alpha1.RemedyActionRestart, 0, nil), after: 24 * time.Hour},
+		"Waits":       {reason: "It takes a while to see the effect.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), elapsed: 89 * time.Second},
+		"Second":      {reason: "Then a machine restarts.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), elapsed: 90 * time.Second, want: v1alpha1.RemedyActionRestart},
+		"Last":        {reason: "Nothing follows.", last: last(v1alpha1.RemedyActionRestart, 0, nil), elapsed: 24 * time.Hour},
 		"Again":       {reason: "The next time it begins again.", last: last(v1alpha1.RemedyActionRestart, -time.Minute, &lately), want: v1alpha1.RemedyActionAdvertise},
-		"NoSecond":    {reason: "A machine restarts once an hour at most.", last: last(v1alpha1.RemedyActionAdvertise, 0, &lately), after: 2 * time.Minute},
-		"HourLater":   {reason: "After that it may restart again.", last: last(v1alpha1.RemedyActionAdvertise, 0, &longAgo), after: 2 * time.Minute, want: v1alpha1.RemedyActionRestart},
-		"OthersFirst": {reason: "Machines of one cluster act at a time.", turn: 1, after: 299 * time.Second},
-		"OurTurn":     {reason: "The next cluster follows.", turn: 1, after: 300 * time.Second, want: v1alpha1.RemedyActionAdvertise},
+		"NoSecond":    {reason: "A machine restarts once an hour at most.", last: last(v1alpha1.RemedyActionAdvertise, 0, &lately), elapsed: 2 * time.Minute},
+		"HourLater":   {reason: "After that it may restart again.", last: last(v1alpha1.RemedyActionAdvertise, 0, &longAgo), elapsed: 2 * time.Minute, want: v1alpha1.RemedyActionRestart},
+		"OthersFirst": {reason: "Machines of one cluster act at a time.", turn: 1, elapsed: 299 * time.Second},
+		"OurTurn":     {reason: "The next cluster follows.", turn: 1, elapsed: 300 * time.Second, want: v1alpha1.RemedyActionAdvertise},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, nextRemedy(tc.last, since, tc.turn, since.Add(tc.after))); diff != "" {
+			if diff := cmp.Diff(tc.want, nextRemedy(tc.last, start, tc.turn, start.Add(tc.elapsed))); diff != "" {
 				t.Errorf("\n%s\nnextRemedy(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -257,15 +257,15 @@ func TestRemedies(t *testing.T) {
 		devices:  []tailscale.Device{{NodeID: "n1", Name: "web-0.tail1234.ts.net", ConnectedToControl: true}},
 	}
 	mg := object()
-	now := clocktesting.NewFakePassiveClock(apiTime)
+	clock := clocktesting.NewFakePassiveClock(apiTime)
 	seen := deadClaim
 	seen.PrimarySeen = true
 	routedOnce := routedClaim
 	routedOnce.PrimarySeen = true
 	_, c := connect(t, f, nil, mg)
 	record := &recorder{}
-	c.hosts, c.pods, c.record = newHostsCache(time.Minute, now), kubePods{kube: kube}, record
-	told := func() v1alpha1.RemedyAction {
+	c.hosts, c.pods, c.record = newHostsCache(time.Minute, clock), kubePods{kube: kube}, record
+	action := func() v1alpha1.RemedyAction {
 		t.Helper()
 		s := &corev1.Secret{}
 		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(secret), s); err != nil {
@@ -283,21 +283,21 @@ func TestRemedies(t *testing.T) {
 	}
 	steps := []struct {
 		reason string
-		after  time.Duration
+		delay  time.Duration
 		claim  claim
 		status corev1.ConditionStatus
-		told   v1alpha1.RemedyAction
+		action v1alpha1.RemedyAction
 		events []event.Reason
 	}{
 		{reason: "A service that control never reported a primary host for is left alone.", claim: deadClaim, status: corev1.ConditionUnknown, events: []event.Reason{reasonHostOnline}},
 		{reason: "A service with a primary host is routed.", claim: routedOnce, status: corev1.ConditionTrue},
-		{reason: "Without one it is not, and a machine advertises it again.", after: time.Minute, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionAdvertise, events: []event.Reason{reasonNoPrimaryHost, reasonAdvertising}},
-		{reason: "The effect needs time.", after: 80 * time.Second, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionAdvertise},
-		{reason: "If there is none, the machine restarts.", after: 10 * time.Second, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonRestarting}},
-		{reason: "Then the service is routed.", after: time.Minute, claim: routedOnce, status: corev1.ConditionTrue, told: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonHostPrimary}},
+		{reason: "Without one it is not, and a machine advertises it again.", delay: time.Minute, claim: seen, status: corev1.ConditionFalse, action: v1alpha1.RemedyActionAdvertise, events: []event.Reason{reasonNoPrimaryHost, reasonAdvertising}},
+		{reason: "The effect needs time.", delay: 80 * time.Second, claim: seen, status: corev1.ConditionFalse, action: v1alpha1.RemedyActionAdvertise},
+		{reason: "If there is none, the machine restarts.", delay: 10 * time.Second, claim: seen, status: corev1.ConditionFalse, action: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonRestarting}},
+		{reason: "Then the service is routed.", delay: time.Minute, claim: routedOnce, status: corev1.ConditionTrue, action: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonHostPrimary}},
 	}
 	for _, s := range steps {
-		now.SetTime(now.Now().Add(s.after))
+		clock.SetTime(clock.Now().Add(s.delay))
 		c.claims = func(context.Context, string, string) (claims, error) { return claims{"n1": s.claim}, nil }
 		e, err := c.Connect(t.Context(), mg)
 		if err != nil {
@@ -315,7 +315,7 @@ func TestRemedies(t *testing.T) {
 		if diff := cmp.Diff(s.status, mg.GetCondition(meta.TypeRouted).Status); diff != "" {
 			t.Errorf("\n%s\ncondition: -want, +got:\n%s", s.reason, diff)
 		}
-		if diff := cmp.Diff(s.told, told()); diff != "" {
+		if diff := cmp.Diff(s.action, action()); diff != "" {
 			t.Errorf("\n%s\nremedy: -want, +got:\n%s", s.reason, diff)
 		}
 		if diff := cmp.Diff(s.events, record.take()); diff != "" {

@@ -58,9 +58,9 @@ func TestMachineEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
-			after := machine.DeepCopy()
-			tc.change(after)
-			h.Update(t.Context(), event.UpdateEvent{ObjectOld: machine, ObjectNew: after}, q)
+			updated := machine.DeepCopy()
+			tc.change(updated)
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: machine, ObjectNew: updated}, q)
 			if q.Len() != tc.want {
 				t.Errorf("\n%s\nwant %d services, got %d", tc.reason, tc.want, q.Len())
 			}
@@ -86,18 +86,18 @@ func TestJoin(t *testing.T) {
 	idle, offered := v1alpha1.HostedService{Name: "svc:web"}, v1alpha1.HostedService{Name: "svc:web", Advertised: true}
 	hosted := v1alpha1.HostedService{Name: "svc:web", Advertised: true, Accepted: true}
 	cases := map[string]struct {
-		reason        string
-		hosts         []v1alpha1.ServiceHost
-		before, after v1alpha1.HostedService
-		want          bool // Whether the service waits.
+		reason       string
+		hosts        []v1alpha1.ServiceHost
+		old, updated v1alpha1.HostedService
+		want         bool // Whether the service waits.
 	}{
-		"First":    {reason: "The first host of a service is seen at once.", before: idle, after: offered},
-		"Pending":  {reason: "A host that waits for an approval does not serve.", hosts: []v1alpha1.ServiceHost{pending}, before: idle, after: offered},
-		"Offers":   {reason: "A further host waits for others.", hosts: []v1alpha1.ServiceHost{host}, before: idle, after: offered, want: true},
-		"Accepted": {reason: "A further host that is accepted does, too.", hosts: []v1alpha1.ServiceHost{host}, before: offered, after: hosted, want: true},
-		"GivesUp":  {reason: "A host that withdraws its offer is seen at once.", hosts: []v1alpha1.ServiceHost{host}, before: offered, after: idle},
-		"Leaves":   {reason: "A host that leaves is seen at once.", hosts: []v1alpha1.ServiceHost{host}, before: hosted, after: idle},
-		"Refused":  {reason: "A host that control no longer accepts is seen at once.", hosts: []v1alpha1.ServiceHost{host}, before: hosted, after: offered},
+		"First":    {reason: "The first host of a service is seen at once.", old: idle, updated: offered},
+		"Pending":  {reason: "A host that waits for an approval does not serve.", hosts: []v1alpha1.ServiceHost{pending}, old: idle, updated: offered},
+		"Offers":   {reason: "A further host waits for others.", hosts: []v1alpha1.ServiceHost{host}, old: idle, updated: offered, want: true},
+		"Accepted": {reason: "A further host that is accepted does, too.", hosts: []v1alpha1.ServiceHost{host}, old: offered, updated: hosted, want: true},
+		"GivesUp":  {reason: "A host that withdraws its offer is seen at once.", hosts: []v1alpha1.ServiceHost{host}, old: offered, updated: idle},
+		"Leaves":   {reason: "A host that leaves is seen at once.", hosts: []v1alpha1.ServiceHost{host}, old: hosted, updated: idle},
+		"Refused":  {reason: "A host that control no longer accepts is seen at once.", hosts: []v1alpha1.ServiceHost{host}, old: hosted, updated: offered},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestJoin(t *testing.T) {
 			c := clocktesting.NewFakeClock(apiTime)
 			q := workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: c})
 			defer q.ShutDown()
-			h.Update(t.Context(), event.UpdateEvent{ObjectOld: machine(tc.before), ObjectNew: machine(tc.after)}, q)
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: machine(tc.old), ObjectNew: machine(tc.updated)}, q)
 			if waits := q.Len() == 0; waits != tc.want {
 				t.Fatalf("\n%s\nwant it to wait: %t, got %t", tc.reason, tc.want, waits)
 			}

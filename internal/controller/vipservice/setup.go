@@ -126,8 +126,8 @@ func served(v *v1alpha1.VIPService) bool {
 
 // joins reports whether a machine did not host a service before, and does not give it up. Everything
 // else must be seen at once.
-func joins(before, after v1alpha1.HostedService) bool {
-	return !before.Advertised || !before.Accepted && after.Advertised
+func joins(old, updated v1alpha1.HostedService) bool {
+	return !old.Advertised || !old.Accepted && updated.Advertised
 }
 
 // machineEvents returns a handler that finds the VIPServices in the report of a machine's agent.
@@ -154,10 +154,10 @@ func machineEvents(kube client.Reader) handler.EventHandler {
 			if !ok || !ok2 {
 				return
 			}
-			before, after := hostedServices(o), hostedServices(n)
+			old, updated := hostedServices(o), hostedServices(n)
 			for _, v := range servicesNamed(ctx, kube, n.GetNamespace(), changedServices(o, n)) {
 				r, name := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(v)}, string(v.Spec.ForProvider.Name)
-				if served(v) && joins(before[name], after[name]) {
+				if served(v) && joins(old[name], updated[name]) {
 					q.AddAfter(r, joinTime)
 					continue
 				}
@@ -170,16 +170,16 @@ func machineEvents(kube client.Reader) handler.EventHandler {
 // changedServices returns the names of the services for which a machine has changed: all of its
 // services if its node has changed, and those that it advertises if it went on- or offline.
 func changedServices(o, n *v1alpha1.Machine) map[string]bool {
-	before, after := hostedServices(o), hostedServices(n)
+	old, updated := hostedServices(o), hostedServices(n)
 	node, online := nodeChanged(o, n), onlineChanged(o, n)
 	out := map[string]bool{}
-	for name, s := range before {
-		if now, ok := after[name]; node || !ok || online && s.Advertised || !equality.Semantic.DeepEqual(s, now) {
+	for name, s := range old {
+		if current, ok := updated[name]; node || !ok || online && s.Advertised || !equality.Semantic.DeepEqual(s, current) {
 			out[name] = true
 		}
 	}
-	for name := range after {
-		if _, ok := before[name]; node || !ok {
+	for name := range updated {
+		if _, ok := old[name]; node || !ok {
 			out[name] = true
 		}
 	}

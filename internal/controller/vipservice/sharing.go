@@ -55,9 +55,9 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 		return managed.ExternalObservation{}, err
 	}
 	self, name := e.self(mg), string(mg.Spec.ForProvider.Name)
-	s, only := v.Service(name), observeOnly(mg)
-	before := mg.Status.AtProvider.Addresses
-	if !only {
+	s, readOnly := v.Service(name), observeOnly(mg)
+	old := mg.Status.AtProvider.Addresses
+	if !readOnly {
 		if err := e.observeOwnHosts(ctx, mg, v); err != nil {
 			return managed.ExternalObservation{}, err
 		}
@@ -69,13 +69,13 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 			return managed.ExternalObservation{}, err
 		}
 	}
-	others := e.observeMembers(mg, v, s, only)
+	others := e.observeMembers(mg, v, s, readOnly)
 	if s != nil {
 		if err := e.observeRouting(ctx, mg, others); err != nil {
 			return managed.ExternalObservation{}, err
 		}
 	}
-	if only {
+	if readOnly {
 		return managed.ExternalObservation{ResourceExists: s != nil, ResourceUpToDate: true}, nil
 	}
 	want, err := e.want(ctx, mg, v)
@@ -102,7 +102,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	}
 	mg.SetConditions(conflict(registry.Conflict(v, self, want, s)))
 	if s != nil {
-		e.observeAddress(mg, before, s)
+		e.observeAddress(mg, old, s)
 	}
 	texts := make([]string, len(actions))
 	for i, a := range actions {
@@ -116,7 +116,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 }
 
 // observeMembers sets the clusters that share the service in the status, and returns the other ones.
-func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, only bool) []registry.Member {
+func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, readOnly bool) []registry.Member {
 	o := &mg.Status.AtProvider
 	members, ignored := v.Members(string(mg.Spec.ForProvider.Name))
 	o.Consumers = nil
@@ -131,7 +131,7 @@ func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *ta
 		o.Owner = registry.OwnerOf(s, members)
 	}
 	others := slices.DeleteFunc(slices.Clone(members), func(m registry.Member) bool { return m.Cluster == e.clusterID })
-	if only {
+	if readOnly {
 		return others
 	}
 	o.OwnServiceName = e.ownService(mg)
@@ -160,9 +160,9 @@ func consumer(m registry.Member) v1alpha1.ServiceConsumer {
 }
 
 // observeAddress reports a change of the service's address.
-func (e *sharing) observeAddress(mg *v1alpha1.VIPService, before []string, s *tailscale.Service) {
-	if now := mg.Status.AtProvider.Addresses; len(before) > 0 && len(now) > 0 && before[0] != now[0] {
-		e.record.Event(mg, event.Warning(reasonAddressChanged, errors.Errorf("service %s was made again and has the address %s, no longer %s", s.Name, now[0], before[0])))
+func (e *sharing) observeAddress(mg *v1alpha1.VIPService, old []string, s *tailscale.Service) {
+	if current := mg.Status.AtProvider.Addresses; len(old) > 0 && len(current) > 0 && old[0] != current[0] {
+		e.record.Event(mg, event.Warning(reasonAddressChanged, errors.Errorf("service %s was made again and has the address %s, no longer %s", s.Name, current[0], old[0])))
 	}
 	previous := s.Annotations[meta.AnnotationPreviousAddress]
 	switch {
@@ -357,11 +357,11 @@ func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	_, since, err := registry.DetachPass(ctx, e.api, e.view, e.self(mg), want, e.detaching.get(mg.GetUID()))
-	e.detaching.set(mg.GetUID(), since)
+	_, start, err := registry.DetachPass(ctx, e.api, e.view, e.self(mg), want, e.detaching.get(mg.GetUID()))
+	e.detaching.set(mg.GetUID(), start)
 	wait := time.Duration(0)
-	if !since.IsZero() {
-		wait = registry.Pause - e.seen.Sub(since)
+	if !start.IsZero() {
+		wait = registry.Pause - e.seen.Sub(start)
 	}
 	e.detaching.pace(client.ObjectKeyFromObject(mg), max(wait, 0)+time.Duration(tailscale.Recent))
 	return managed.ExternalDelete{}, err

@@ -104,8 +104,8 @@ func TestShareServiceBetweenClusters(t *testing.T) {
 		}
 		p.leave(mgs[i])
 	}
-	if left := n.State().Services; len(left) != 0 {
-		t.Errorf("want nothing left, got %+v", left)
+	if remaining := n.State().Services; len(remaining) != 0 {
+		t.Errorf("want nothing left, got %+v", remaining)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestHostsForgetMachines(t *testing.T) {
 	p.settle(mg)
 	machines := func() int {
 		all := 0
-		for _, a := range p.hosts.by {
+		for _, a := range p.hosts.entries {
 			all += len(a.preapproved) + len(a.looked) + len(a.readvertised)
 		}
 		return all
@@ -189,7 +189,7 @@ func TestHostsForgetMachines(t *testing.T) {
 		t.Errorf("want one machine in each part of the memory, got %d in all", most)
 	}
 	forgetting(p.hosts).Delete(t.Context(), ctrlevent.DeleteEvent{Object: mg}, nil)
-	if got := len(p.hosts.by); got != 0 {
+	if got := len(p.hosts.entries); got != 0 {
 		t.Errorf("want no memory about an object that is gone, got %d entries", got)
 	}
 }
@@ -236,10 +236,10 @@ func TestRecordWithoutMachines(t *testing.T) {
 func TestDetachRoute(t *testing.T) {
 	n := newTailnet(t)
 	a, b := n.provider("a"), n.provider("b")
-	of := func(routes ...string) func(v *v1alpha1.VIPService) {
+	withRoutes := func(routes ...string) func(v *v1alpha1.VIPService) {
 		return func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Routes = routes }
 	}
-	mine, other := a.share(of("HTTPRoute/shop/api", "HTTPRoute/shop/web")), b.share(of("HTTPRoute/shop/web"))
+	mine, other := a.share(withRoutes("HTTPRoute/shop/api", "HTTPRoute/shop/web")), b.share(withRoutes("HTTPRoute/shop/web"))
 	settle := func() {
 		t.Helper()
 		for range 3 {
@@ -259,16 +259,16 @@ func TestDetachRoute(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"a": {"HTTPRoute/shop/api", "HTTPRoute/shop/web"}, "b": {"HTTPRoute/shop/web"}}, records()); diff != "" {
 		t.Fatalf("records: -want, +got:\n%s", diff)
 	}
-	before := n.find("svc:web")
+	original := n.find("svc:web")
 
 	for _, routes := range [][]string{{"HTTPRoute/shop/web"}, nil} {
-		of(routes...)(mine)
+		withRoutes(routes...)(mine)
 		settle()
 		if diff := cmp.Diff(map[string][]string{"a": routes, "b": {"HTTPRoute/shop/web"}}, records()); diff != "" {
 			t.Errorf("records with routes %v: -want, +got:\n%s", routes, diff)
 		}
 		s := n.find("svc:web")
-		if s == nil || s.Addrs[0] != before.Addrs[0] || s.Annotations[meta.AnnotationConsumerCount] != "2" {
+		if s == nil || s.Addrs[0] != original.Addrs[0] || s.Annotations[meta.AnnotationConsumerCount] != "2" {
 			t.Fatalf("with routes %v: want the service to stay, with both clusters, got %+v", routes, s)
 		}
 		if strings.Contains(s.Annotations[meta.AnnotationRegistry], "shop/api") {
@@ -317,8 +317,8 @@ func TestShareThroughFaults(t *testing.T) {
 			}
 			fault()
 			b.leave(mb)
-			if left := n.State().Services; len(left) != 0 {
-				t.Errorf("want nothing left, got %+v", left)
+			if remaining := n.State().Services; len(remaining) != 0 {
+				t.Errorf("want nothing left, got %+v", remaining)
 			}
 		})
 	}
@@ -370,20 +370,20 @@ func TestAddressTaken(t *testing.T) {
 	a := n.provider("a")
 	mg := a.share()
 	a.settle(mg)
-	had := mg.Status.AtProvider.Addresses[0]
+	address := mg.Status.AtProvider.Addresses[0]
 	n.delete("svc:web")
 	other, err := tailscale.NewClient(tailscale.Config{URL: n.URL, APIKey: simtest.APIKey}, tailscale.Options{Rate: 1000, Burst: 1000, Metrics: tailscale.NewMetrics()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.PutService(t.Context(), tailscale.Service{Name: "svc:thief", Addrs: []string{had}, Ports: []string{"tcp:443"}}); err != nil {
+	if _, err := other.PutService(t.Context(), tailscale.Service{Name: "svc:thief", Addrs: []string{address}, Ports: []string{"tcp:443"}}); err != nil {
 		t.Fatal(err)
 	}
 	n.later(2 * time.Minute)
 	a.settle(mg)
 	c := mg.GetCondition(meta.TypeAddressKept)
-	if now := mg.Status.AtProvider.Addresses[0]; now == had || c.Reason != meta.ReasonAddressTaken || !strings.Contains(c.Message, had) {
-		t.Errorf("want another address and a condition that reports it, got %s, %+v", now, c)
+	if current := mg.Status.AtProvider.Addresses[0]; current == address || c.Reason != meta.ReasonAddressTaken || !strings.Contains(c.Message, address) {
+		t.Errorf("want another address and a condition that reports it, got %s, %+v", current, c)
 	}
 	if !a.events.has(reasonAddressChanged) {
 		t.Error("want an event")
@@ -402,10 +402,10 @@ func TestExclusiveAndShared(t *testing.T) {
 	// The owner allows others to share.
 	ma.Spec.ForProvider.Sharing = v1alpha1.SharingShared
 	a.settle(ma)
-	had := ma.Status.AtProvider.Addresses
+	addresses := ma.Status.AtProvider.Addresses
 	n.later(2 * time.Minute)
 	b.settle(mb)
-	if diff := cmp.Diff(had, mb.Status.AtProvider.Addresses); diff != "" {
+	if diff := cmp.Diff(addresses, mb.Status.AtProvider.Addresses); diff != "" {
 		t.Errorf("addresses: -want, +got:\n%s", diff)
 	}
 	c := n.provider("c")
@@ -413,16 +413,16 @@ func TestExclusiveAndShared(t *testing.T) {
 	if _, err := c.reconcile(mc); err == nil || mc.GetCondition(xpv2.TypeReady).Reason != meta.ReasonSharedByOthers || !strings.Contains(err.Error(), "cluster a, cluster b") {
 		t.Errorf("want a shared service to be refused with the names of the clusters, got %v", err)
 	}
-	only := n.provider("d").share(func(v *v1alpha1.VIPService) {
+	observer := n.provider("d").share(func(v *v1alpha1.VIPService) {
 		v.Spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionObserve}
 	})
-	before := len(n.State().Services)
+	want := len(n.State().Services)
 	n.ResetCalls()
-	if o, err := n.provider("d").reconcile(only); err != nil || !o.ResourceUpToDate || len(only.Status.AtProvider.Consumers) != 2 || only.Status.AtProvider.OwnServiceName != "" {
-		t.Errorf("want who only observes to see all and write nothing, got %+v, %v, %+v", o, err, only.Status.AtProvider)
+	if o, err := n.provider("d").reconcile(observer); err != nil || !o.ResourceUpToDate || len(observer.Status.AtProvider.Consumers) != 2 || observer.Status.AtProvider.OwnServiceName != "" {
+		t.Errorf("want who only observes to see all and write nothing, got %+v, %v, %+v", o, err, observer.Status.AtProvider)
 	}
-	if after := len(n.State().Services); after != before {
-		t.Errorf("want %d services, got %d", before, after)
+	if got := len(n.State().Services); got != want {
+		t.Errorf("want %d services, got %d", want, got)
 	}
 }
 
@@ -445,8 +445,8 @@ func TestRestartWhileDetaching(t *testing.T) {
 		n.later(registry.Pause / 4)
 	}
 	a.leave(mg)
-	if left := n.State().Services; len(left) != 0 {
-		t.Error("want nothing left, got " + fmt.Sprint(left))
+	if remaining := n.State().Services; len(remaining) != 0 {
+		t.Error("want nothing left, got " + fmt.Sprint(remaining))
 	}
 }
 

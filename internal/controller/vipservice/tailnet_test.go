@@ -28,7 +28,7 @@ import (
 )
 
 // laterBy moves the API's clock forward, so that no test waits.
-type laterBy struct{ by atomic.Int64 }
+type laterBy struct{ offset atomic.Int64 }
 
 func (l *laterBy) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(req)
@@ -36,7 +36,7 @@ func (l *laterBy) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		resp.Header.Set("Date", at.Add(time.Duration(l.by.Load())).UTC().Format(http.TimeFormat))
+		resp.Header.Set("Date", at.Add(time.Duration(l.offset.Load())).UTC().Format(http.TimeFormat))
 	}
 	return resp, nil
 }
@@ -56,7 +56,7 @@ func newTailnet(t *testing.T) *tailnet {
 
 // later advances the time of the API and of lists.
 func (n *tailnet) later(d time.Duration) {
-	n.api.by.Add(int64(d))
+	n.api.offset.Add(int64(d))
 	n.local.SetTime(n.local.Now().Add(d))
 }
 
@@ -113,10 +113,10 @@ func (n *tailnet) provider(cluster string) *provider {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	rec, made := &recorder{}, new(memo)
+	rec, product := &recorder{}, new(memo)
 	return &provider{tailnet: n, cluster: cluster, events: rec, connector: &connector{
 		connect: func(context.Context, resource.ModernManaged) (connection, error) {
-			return connection{api: cl, clusterID: cluster, tailnet: "example", memory: made}, nil
+			return connection{api: cl, clusterID: cluster, tailnet: "example", memory: product}, nil
 		},
 		claims: func(context.Context, string, string) (claims, error) {
 			return claims{"node-" + cluster: {Advertised: true, Accepted: true, Healthy: 1, Total: 2}}, nil

@@ -72,7 +72,7 @@ type connection struct {
 
 type memory interface {
 	Recall(ctx context.Context) (string, error)
-	Remember(ctx context.Context, made string) error
+	Remember(ctx context.Context, product string) error
 }
 
 type connector struct {
@@ -333,11 +333,11 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 			e.record.Event(mg, event.Normal(reasonAdopting, "Taking over service "+name+" as adoptionPolicy says"))
 		}
 	}
-	made, err := registry.Put(ctx, e.api, want)
+	result, err := registry.Put(ctx, e.api, want)
 	if err != nil {
 		return err
 	}
-	return e.remember(ctx, made)
+	return e.remember(ctx, result)
 }
 
 // Delete deletes the service, if it still belongs to the object. A service that also has owners
@@ -375,17 +375,17 @@ func (e *external) mayManage(ctx context.Context, mg *v1alpha1.VIPService, v reg
 		return err
 	}
 	r := &registry.RefusalError{Reason: meta.ReasonForeignService}
-	who := "somebody else"
+	owner := "somebody else"
 	if o := s.Annotations[meta.AnnotationOwner]; o != "" {
-		who = o
+		owner = o
 	}
 	if self.Has(s.Annotations[meta.AnnotationOwner]) {
 		r.Reason = meta.ReasonNameTaken
 	}
-	r.Message = fmt.Sprintf("service %q exists and belongs to %s; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name, who)
+	r.Message = fmt.Sprintf("service %q exists and belongs to %s; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name, owner)
 	if r.Reason == meta.ReasonNameTaken {
 		// An existing object of the same cluster keeps its service, whatever other clusters record.
-		r.Message = fmt.Sprintf("service %q belongs to %s; choose another name, or delete that object first", s.Name, who)
+		r.Message = fmt.Sprintf("service %q belongs to %s; choose another name, or delete that object first", s.Name, owner)
 	}
 	return r
 }

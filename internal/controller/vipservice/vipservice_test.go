@@ -39,7 +39,7 @@ type fakeAPI struct {
 	hosts    []tailscale.Host
 	devices  []tailscale.Device
 
-	taken         bool // Every name belongs to a machine.
+	occupied      bool // Every name belongs to a machine.
 	autoApproved  bool
 	approvalCalls int
 	fresh         []tailscale.Device // The devices of a recent list, if they differ.
@@ -49,8 +49,8 @@ type fakeAPI struct {
 	freshLists int
 	forbid     bool // Approvals are forbidden.
 
-	// made is what the provider remembers of the object.
-	made memo
+	// product is what the provider remembers of the object.
+	product memo
 
 	writes, hostCalls int
 	approved          []string
@@ -61,8 +61,8 @@ type memo string
 
 func (m *memo) Recall(context.Context) (string, error) { return string(*m), nil }
 
-func (m *memo) Remember(_ context.Context, made string) error {
-	*m = memo(made)
+func (m *memo) Remember(_ context.Context, product string) error {
+	*m = memo(product)
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (f *fakeAPI) ServicesAt(context.Context, tailscale.Staleness) ([]tailscale.
 }
 
 func (f *fakeAPI) Service(_ context.Context, name string) (*tailscale.Service, error) {
-	if f.taken {
+	if f.occupied {
 		return nil, &tailscale.Error{Class: tailscale.ClassNameTaken, Status: 400, Message: "name exists but is not a service"}
 	}
 	s, ok := f.services[name]
@@ -188,8 +188,8 @@ func record(name, cluster string) tailscale.Service {
 }
 
 func deleted(v *v1alpha1.VIPService) {
-	now := metav1.Now()
-	v.DeletionTimestamp = &now
+	at := metav1.Now()
+	v.DeletionTimestamp = &at
 }
 
 func failed(v *v1alpha1.VIPService) { xpmeta.SetExternalCreateFailed(v, time.Now()) }
@@ -201,7 +201,7 @@ func connect(t *testing.T, f *fakeAPI, cl claims, mg *v1alpha1.VIPService) (mana
 	t.Helper()
 	c := &connector{
 		connect: func(context.Context, resource.ModernManaged) (connection, error) {
-			return connection{api: f, clusterID: "cluster", memory: &f.made}, nil
+			return connection{api: f, clusterID: "cluster", memory: &f.product}, nil
 		},
 		claims:    func(context.Context, string, string) (claims, error) { return cl, nil },
 		pods:      kubePods{kube: newKube(t)},
@@ -384,12 +384,12 @@ func TestConnectDeletedNeverCreated(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		mg     *v1alpha1.VIPService
-		have   *tailscale.Service
-		want   tailscale.Service
-		writes int
-		err    bool
+		reason   string
+		mg       *v1alpha1.VIPService
+		existing *tailscale.Service
+		want     tailscale.Service
+		writes   int
+		err      bool
 	}{
 		"Create": {
 			reason: "A new service gets our annotation.",
@@ -401,23 +401,23 @@ func TestWrite(t *testing.T) {
 			writes: 1,
 		},
 		"CreateFoundForeign": {
-			reason: "A service that somebody else made in the meantime is not overwritten.",
-			mg:     object(),
-			have:   ptr.To(service(foreignService)),
-			want:   service(foreignService),
-			err:    true,
+			reason:   "A service that somebody else made in the meantime is not overwritten.",
+			mg:       object(),
+			existing: ptr.To(service(foreignService)),
+			want:     service(foreignService),
+			err:      true,
 		},
 		"UpdateKeepsAddressesAndAnnotations": {
-			reason: "Addresses and annotations of others are written back.",
-			mg:     object(),
-			have:   ptr.To(service(func(s *tailscale.Service) { s.Ports = []string{"tcp:1"} })),
-			want:   service(func(s *tailscale.Service) { s.Ports = []string{"tcp:443", "tcp:80"} }),
-			writes: 1,
+			reason:   "Addresses and annotations of others are written back.",
+			mg:       object(),
+			existing: ptr.To(service(func(s *tailscale.Service) { s.Ports = []string{"tcp:1"} })),
+			want:     service(func(s *tailscale.Service) { s.Ports = []string{"tcp:443", "tcp:80"} }),
+			writes:   1,
 		},
 		"CoOwner": {
-			reason: "An object that takes over a service of Tailscale's operator becomes its co-owner, and keeps its content.",
-			mg:     object(adopting),
-			have:   ptr.To(service(foreignService, refs(`{"ownerRefs":[ {"operatorID":"n<1>"} ],"more":1}`))),
+			reason:   "An object that takes over a service of Tailscale's operator becomes its co-owner, and keeps its content.",
+			mg:       object(adopting),
+			existing: ptr.To(service(foreignService, refs(`{"ownerRefs":[ {"operatorID":"n<1>"} ],"more":1}`))),
 			want: service(func(s *tailscale.Service) {
 				s.Ports = []string{"tcp:443", "tcp:80"}
 				s.Annotations[meta.AnnotationOwnerReferences] = `{"more":1,"ownerRefs":[{"operatorID":"n<1>"},{"operatorID":"cluster"}]}`
@@ -427,7 +427,7 @@ func TestWrite(t *testing.T) {
 		"Annotations": {
 			reason: "Annotations are set and recorded; annotations that are no longer wanted are removed.",
 			mg:     object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Annotations = map[string]string{"new": "1"} }),
-			have: ptr.To(service(func(s *tailscale.Service) {
+			existing: ptr.To(service(func(s *tailscale.Service) {
 				s.Annotations["old"], s.Annotations[meta.AnnotationManagedAnnotations] = "1", `["old"]`
 			})),
 			want: service(func(s *tailscale.Service) {
@@ -437,17 +437,17 @@ func TestWrite(t *testing.T) {
 			writes: 1,
 		},
 		"NothingToDo": {
-			reason: "A service that matches the spec is not written.",
-			mg:     object(),
-			have:   ptr.To(service()),
-			want:   service(),
+			reason:   "A service that matches the spec is not written.",
+			mg:       object(),
+			existing: ptr.To(service()),
+			want:     service(),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeAPI{services: map[string]tailscale.Service{}}
-			if tc.have != nil {
-				f.services["svc:web"] = *tc.have
+			if tc.existing != nil {
+				f.services["svc:web"] = *tc.existing
 			}
 			e, _ := connect(t, f, nil, tc.mg)
 			_, err := e.Update(t.Context(), tc.mg)
@@ -466,29 +466,29 @@ func TestWrite(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		have   *tailscale.Service
-		left   int
+		reason    string
+		existing  *tailscale.Service
+		remaining int
 	}{
-		"Ours":      {reason: "Our service is deleted.", have: ptr.To(service())},
-		"CoOwned":   {reason: "A service that others also own is left to them.", have: ptr.To(service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`))), left: 1},
-		"LastOwner": {reason: "A service that only we own is deleted.", have: ptr.To(service(refs(`{"ownerRefs":[{"operatorID":"cluster"}]}`)))},
-		"Foreign":   {reason: "A service of somebody else stays.", have: ptr.To(service(foreignService)), left: 1},
+		"Ours":      {reason: "Our service is deleted.", existing: ptr.To(service())},
+		"CoOwned":   {reason: "A service that others also own is left to them.", existing: ptr.To(service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`))), remaining: 1},
+		"LastOwner": {reason: "A service that only we own is deleted.", existing: ptr.To(service(refs(`{"ownerRefs":[{"operatorID":"cluster"}]}`)))},
+		"Foreign":   {reason: "A service of somebody else stays.", existing: ptr.To(service(foreignService)), remaining: 1},
 		"Gone":      {reason: "Deleting a service that is gone succeeds."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeAPI{services: map[string]tailscale.Service{}}
-			if tc.have != nil {
-				f.services["svc:web"] = *tc.have
+			if tc.existing != nil {
+				f.services["svc:web"] = *tc.existing
 			}
 			mg := object(deleted, created)
 			e, _ := connect(t, f, nil, mg)
 			if _, err := e.Delete(t.Context(), mg); err != nil {
 				t.Errorf("\n%s\nDelete(...): %v", tc.reason, err)
 			}
-			if len(f.services) != tc.left {
-				t.Errorf("\n%s\nDelete(...): want %d services, got %v", tc.reason, tc.left, f.services)
+			if len(f.services) != tc.remaining {
+				t.Errorf("\n%s\nDelete(...): want %d services, got %v", tc.reason, tc.remaining, f.services)
 			}
 			if name == "CoOwned" {
 				want := map[string]string{meta.AnnotationOwnerReferences: `{"ownerRefs":[{"operatorID":"n1"}]}`, "theirs": "kept"}

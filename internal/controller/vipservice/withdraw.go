@@ -45,9 +45,9 @@ const (
 type withdrawal struct {
 	machine v1alpha1.Machine
 
-	// until is the end of the withdrawal. Zero ends it at once. again reports that it only goes on.
-	until time.Time
-	again bool
+	// end is the end of the withdrawal. Zero ends it at once. renewal reports that it only goes on.
+	end     time.Time
+	renewal bool
 }
 
 // partial returns the node IDs of the machines at which some backends answer and others do not.
@@ -90,11 +90,11 @@ func (r records) whole(hosts []v1alpha1.ServiceHost) bool {
 func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	o := mg.Status.AtProvider
 	partial := e.reported.partial(o)
-	here, elsewhere := len(e.reported.whole(o)) > 0, e.records.whole(o.Hosts)
-	now := e.hosts.clock.Now()
-	lasting := e.ports.partialFor(mg.GetUID(), len(partial) > 0, now) >= elsewhereAfter
+	local, elsewhere := len(e.reported.whole(o)) > 0, e.records.whole(o.Hosts)
+	at := e.hosts.clock.Now()
+	lasting := e.ports.partialFor(mg.GetUID(), len(partial) > 0, at) >= elsewhereAfter
 	var dead []string
-	if !here && !elsewhere {
+	if !local && !elsewhere {
 		for _, id := range partial {
 			dead = append(dead, e.reported[id].Unhealthy...)
 		}
@@ -114,16 +114,16 @@ func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) er
 		if i < 0 {
 			continue
 		}
-		until, err := e.pods.withdrawnUntil(ctx, &machines[i], o.Name)
+		end, err := e.pods.withdrawnUntil(ctx, &machines[i], o.Name)
 		if err != nil {
 			return errors.Wrapf(err, "cannot learn what machine %q has withdrawn", machines[i].GetName())
 		}
 		// A withdrawal goes on, also after a restart of the provider.
-		whole := here || elsewhere && (lasting || now.Before(until))
+		whole := local || elsewhere && (lasting || at.Before(end))
 		switch {
-		case whole && until.Before(now.Add(renewBefore)):
-			e.withdraw = append(e.withdraw, withdrawal{machine: machines[i], until: now.Add(withdrawFor), again: now.Before(until)})
-		case !whole && now.Before(until):
+		case whole && end.Before(at.Add(renewBefore)):
+			e.withdraw = append(e.withdraw, withdrawal{machine: machines[i], end: at.Add(withdrawFor), renewal: at.Before(end)})
+		case !whole && at.Before(end):
 			e.withdraw = append(e.withdraw, withdrawal{machine: machines[i]})
 		}
 	}
@@ -132,7 +132,7 @@ func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) er
 
 // portsCondition returns the condition PortsHealthy, or nil to keep it as it is. dead are the ports
 // whose backend does not answer although no host serves all ports, sorted.
-func portsCondition(before xpv2.Condition, service string, dead []string, missing *missingPort) *xpv2.Condition {
+func portsCondition(previous xpv2.Condition, service string, dead []string, missing *missingPort) *xpv2.Condition {
 	c := xpv2.Condition{Type: meta.TypePortsHealthy, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()}
 	switch {
 	case len(dead) > 0:
@@ -140,7 +140,7 @@ func portsCondition(before xpv2.Condition, service string, dead []string, missin
 		c.Message = fmt.Sprintf("The backend of %s does not answer, and no host of %s is known to serve all ports; clients reach the other ports", strings.Join(slices.Compact(dead), ", "), service)
 	case missing != nil:
 		c.Reason, c.Message = meta.ReasonPortNotServed, missing.message(service)
-	case before.Status == corev1.ConditionFalse:
+	case previous.Status == corev1.ConditionFalse:
 		c.Status, c.Reason = corev1.ConditionTrue, meta.ReasonPortsHealthy
 	default:
 		return nil
@@ -152,13 +152,13 @@ func portsCondition(before xpv2.Condition, service string, dead []string, missin
 func (e *external) withdrawHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	name := string(mg.Spec.ForProvider.Name)
 	for _, w := range e.withdraw {
-		if err := e.pods.withdraw(ctx, &w.machine, name, w.until); err != nil {
+		if err := e.pods.withdraw(ctx, &w.machine, name, w.end); err != nil {
 			return errors.Wrapf(err, "cannot withdraw service from machine %q", w.machine.GetName())
 		}
 		switch {
-		case w.until.IsZero():
+		case w.end.IsZero():
 			e.record.Event(mg, event.Normal(reasonServingAgain, "Machine "+w.machine.GetName()+" advertises "+name+" again: no other host serves all ports"))
-		case !w.again:
+		case !w.renewal:
 			e.record.Event(mg, event.Warning(reasonWithdrawn, errors.Errorf("machine %s withdraws %s, because the backend of a port does not answer there and another host serves all ports", w.machine.GetName(), name)))
 		}
 	}
@@ -182,24 +182,24 @@ func (p kubePods) withdrawnUntil(ctx context.Context, m *v1alpha1.Machine, servi
 	if err != nil {
 		return time.Time{}, err
 	}
-	until, err := time.Parse(time.RFC3339, s.GetAnnotations()[meta.AnnotationWithdraw(service)])
+	end, err := time.Parse(time.RFC3339, s.GetAnnotations()[meta.AnnotationWithdraw(service)])
 	if err != nil {
 		// The agent ignores a time that it cannot parse, too.
 		return time.Time{}, nil //nolint:nilerr // See above.
 	}
-	return until, nil
+	return end, nil
 }
 
-func (p kubePods) withdraw(ctx context.Context, m *v1alpha1.Machine, service string, until time.Time) error {
+func (p kubePods) withdraw(ctx context.Context, m *v1alpha1.Machine, service string, end time.Time) error {
 	s, err := p.secret(ctx, m)
 	if err != nil {
 		return err
 	}
-	before := s.DeepCopy()
-	if until.IsZero() {
+	original := s.DeepCopy()
+	if end.IsZero() {
 		delete(s.Annotations, meta.AnnotationWithdraw(service))
 	} else {
-		metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationWithdraw(service), until.UTC().Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationWithdraw(service), end.UTC().Format(time.RFC3339))
 	}
-	return errors.Wrap(p.kube.Patch(ctx, s, client.MergeFrom(before)), "cannot annotate config Secret")
+	return errors.Wrap(p.kube.Patch(ctx, s, client.MergeFrom(original)), "cannot annotate config Secret")
 }

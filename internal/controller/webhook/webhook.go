@@ -118,7 +118,7 @@ func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.Webhook) erro
 // URL.
 func (e *external) webhooks(mg *v1alpha1.Webhook) ownership.Lookup[tailscale.Webhook] {
 	return ownership.Lookup[tailscale.Webhook]{
-		What:     "webhook",
+		Singular: "webhook",
 		Plural:   "webhooks",
 		List:     e.api.Webhooks,
 		ID:       func(w tailscale.Webhook) string { return w.EndpointID },

@@ -98,8 +98,8 @@ func named(id string) func(mg *v1alpha1.Webhook) {
 func pending(mg *v1alpha1.Webhook) { xpmeta.SetExternalCreatePending(mg, time.Now()) }
 
 func deleted(mg *v1alpha1.Webhook) {
-	now := metav1.Now()
-	mg.DeletionTimestamp, mg.Finalizers = &now, []string{"f"}
+	at := metav1.Now()
+	mg.DeletionTimestamp, mg.Finalizers = &at, []string{"f"}
 }
 
 func connected(mg *v1alpha1.Webhook) {

@@ -37,13 +37,13 @@ func Serve(t testing.TB, names map[string][]string) *net.Resolver {
 		defer close(ended)
 		b := make([]byte, maxQuery)
 		for {
-			n, from, err := c.ReadFrom(b)
+			n, sender, err := c.ReadFrom(b)
 			if err != nil {
 				return
 			}
 			rsp, err := respond(names, b[:n])
 			if err == nil {
-				_, err = c.WriteTo(rsp, from)
+				_, err = c.WriteTo(rsp, sender)
 			}
 			if err != nil {
 				t.Error(err)

@@ -178,7 +178,7 @@ var logins = map[string]login{
 }
 
 // newWorld starts a simulator, and logs a client in. The recorder sees its calls.
-func newWorld(t *testing.T, in login, rec *recorder) *world {
+func newWorld(t *testing.T, auth login, rec *recorder) *world {
 	t.Helper()
 	issuer := simtest.NewIssuer(t, issuerURL)
 	sim := simtest.StartAPI(t, func(o *tailnetsim.Options) {
@@ -193,17 +193,17 @@ func newWorld(t *testing.T, in login, rec *recorder) *world {
 	}
 	w := &world{T: t, sim: sim, ctx: t.Context()}
 	w.c = &tailscale.Client{BaseURL: base, HTTP: &http.Client{Timeout: simtest.Timeout, Transport: rec}}
-	in(w, w.c, issuer)
+	auth(w, w.c, issuer)
 	return w
 }
 
 // TestMethods drives each method by each way to authenticate.
 func TestMethods(t *testing.T) {
 	rec := newRecorder(t)
-	for way, in := range logins {
+	for way, auth := range logins {
 		for name, drive := range drivers {
 			t.Run(way+"/"+name, func(t *testing.T) {
-				w := newWorld(t, in, rec)
+				w := newWorld(t, auth, rec)
 				drive(w)
 				if len(rec.callsOf(w.c.BaseURL.Host)) == 0 {
 					t.Error("the driver calls nothing")

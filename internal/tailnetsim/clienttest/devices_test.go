@@ -170,9 +170,9 @@ var deviceDrivers = map[string]driver{
 	},
 	"Devices.SetIPv4Address": func(w *world) {
 		id := w.web()
-		before := w.get().Addresses
+		original := w.get().Addresses
 		w.ok(w.c.Devices().SetIPv4Address(w.ctx, id, "100.80.0.7"))
-		w.want([]string{"100.80.0.7", before[1]}, w.get().Addresses, nil)
+		w.want([]string{"100.80.0.7", original[1]}, w.get().Addresses, nil)
 	},
 	"Devices.SetSubnetRoutes": func(w *world) {
 		id := w.web()

@@ -38,9 +38,9 @@ var dnsDrivers = map[string]driver{
 	},
 	"DNS.SetPreferences": func(w *world) {
 		w.ok(w.c.DNS().SetNameservers(w.ctx, []string{"1.1.1.1"}))
-		for _, on := range []bool{false, true} {
-			w.ok(w.c.DNS().SetPreferences(w.ctx, tailscale.DNSPreferences{MagicDNS: on}))
-			w.want(on, w.magicDNS(), nil)
+		for _, enabled := range []bool{false, true} {
+			w.ok(w.c.DNS().SetPreferences(w.ctx, tailscale.DNSPreferences{MagicDNS: enabled}))
+			w.want(enabled, w.magicDNS(), nil)
 		}
 	},
 	"DNS.SearchPaths": func(w *world) {

@@ -47,11 +47,11 @@ func (w *world) raw() *tailscale.RawACL {
 
 var policyDrivers = map[string]driver{
 	"PolicyFile.Raw": func(w *world) {
-		before := w.raw()
+		original := w.raw()
 		w.ok(w.c.PolicyFile().Set(w.ctx, twoTags, ""))
-		after := w.raw()
-		w.want(twoTags, after.HuJSON, nil)
-		if before.ETag == after.ETag {
+		updated := w.raw()
+		w.want(twoTags, updated.HuJSON, nil)
+		if original.ETag == updated.ETag {
 			w.Error("the ETag of a changed policy file is the old one")
 		}
 	},

@@ -25,20 +25,20 @@ type finding struct {
 	// one that is not there.
 	op string
 
-	// what is the undocumented part: path, query NAME, body PLACE TYPE, reply PLACE TYPE or scope SCOPE.
-	what string
+	// part is the undocumented part: path, query NAME, body PLACE TYPE, reply PLACE TYPE or scope SCOPE.
+	part string
 }
 
 // An undocumented behaviour of the client or of the simulator has another source.
 type undocumented struct {
 	op     string // A pattern of path.Match.
-	what   []string
+	parts  []string
 	source string
 }
 
 func (u undocumented) covers(f finding) bool {
 	ok, err := path.Match(u.op, f.op)
-	return err == nil && ok && slices.Contains(u.what, f.what)
+	return err == nil && ok && slices.Contains(u.parts, f.part)
 }
 
 // A recorder is a transport that compares calls with the OpenAPI document.
@@ -141,17 +141,17 @@ func (r *recorder) check(t *testing.T) {
 func checkFindings(t *testing.T, found map[finding]bool, exceptions []undocumented) {
 	t.Helper()
 	needed := map[string]bool{}
-	order := func(a, b finding) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.what, b.what)) }
+	order := func(a, b finding) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.part, b.part)) }
 	for _, f := range slices.SortedFunc(maps.Keys(found), order) {
 		i := slices.IndexFunc(exceptions, func(u undocumented) bool { return u.covers(f) })
 		if i < 0 {
-			t.Errorf("%s: the OpenAPI document does not have: %s", f.op, f.what)
+			t.Errorf("%s: the OpenAPI document does not have: %s", f.op, f.part)
 			continue
 		}
-		needed[exceptions[i].op+f.what] = true
+		needed[exceptions[i].op+f.part] = true
 	}
 	for _, u := range exceptions {
-		for _, w := range u.what {
+		for _, w := range u.parts {
 			if !needed[u.op+w] {
 				t.Errorf("%s: %s needs no exception any more", u.op, w)
 			}

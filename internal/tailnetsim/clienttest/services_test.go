@@ -33,10 +33,10 @@ var serviceDrivers = aliased(map[string]driver{
 		if len(got.Addrs) != 2 {
 			w.Fatalf("want two addresses, got %v", got.Addrs)
 		}
-		for i, is := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
+		for i, match := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
 			a, err := netip.ParseAddr(got.Addrs[i])
 			w.ok(err)
-			w.want(true, is(a), nil)
+			w.want(true, match(a), nil)
 		}
 		_, err := w.c.Services().Get(w.ctx, "svc:none")
 		w.gone(err)
@@ -72,9 +72,9 @@ var serviceDrivers = aliased(map[string]driver{
 })
 
 // aliased names drivers of the resource that has two names.
-func aliased(in map[string]driver) map[string]driver {
+func aliased(byMethod map[string]driver) map[string]driver {
 	out := map[string]driver{}
-	for method, d := range in {
+	for method, d := range byMethod {
 		out["Services."+method], out["VIPServices."+method] = d, d
 	}
 	return out

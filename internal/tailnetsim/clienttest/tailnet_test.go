@@ -40,12 +40,12 @@ var settingDrivers = map[string]driver{
 		}, got, err)
 	},
 	"TailnetSettings.Update": func(w *world) {
-		yes := true
+		enabled := true
 		w.ok(w.c.TailnetSettings().Update(w.ctx, tailscale.UpdateTailnetSettingsRequest{
-			ACLsExternallyManagedOn: &yes, ACLsExternalLink: tailscale.PointerTo("https://example.com/policy"),
-			DevicesApprovalOn: &yes, DevicesAutoUpdatesOn: &yes, DevicesKeyDurationDays: tailscale.PointerTo(90),
-			UsersApprovalOn: &yes, UsersRoleAllowedToJoinExternalTailnets: tailscale.PointerTo(tailscale.RoleAllowedToJoinExternalTailnetsNone),
-			NetworkFlowLoggingOn: &yes, RegionalRoutingOn: &yes, PostureIdentityCollectionOn: &yes, HTTPSEnabled: &yes, //nolint:staticcheck // It can still be set.
+			ACLsExternallyManagedOn: &enabled, ACLsExternalLink: tailscale.PointerTo("https://example.com/policy"),
+			DevicesApprovalOn: &enabled, DevicesAutoUpdatesOn: &enabled, DevicesKeyDurationDays: tailscale.PointerTo(90),
+			UsersApprovalOn: &enabled, UsersRoleAllowedToJoinExternalTailnets: tailscale.PointerTo(tailscale.RoleAllowedToJoinExternalTailnetsNone),
+			NetworkFlowLoggingOn: &enabled, RegionalRoutingOn: &enabled, PostureIdentityCollectionOn: &enabled, HTTPSEnabled: &enabled, //nolint:staticcheck // It can still be set.
 		}))
 		want := &tailscale.TailnetSettings{
 			ACLsExternallyManagedOn: true, ACLsExternalLink: "https://example.com/policy",
@@ -67,7 +67,7 @@ var settingDrivers = map[string]driver{
 		got, err = w.c.TailnetSettings().Get(w.ctx)
 		w.want(want, got, err)
 		w.refused(w.c.TailnetSettings().Update(w.ctx, tailscale.UpdateTailnetSettingsRequest{
-			RegionalRoutingOn: &yes, RouteSelection: tailscale.PointerTo(tailscale.RouteSelectionRegionalRouting), //nolint:staticcheck // It can still be set.
+			RegionalRoutingOn: &enabled, RouteSelection: tailscale.PointerTo(tailscale.RouteSelectionRegionalRouting), //nolint:staticcheck // It can still be set.
 		}), http.StatusBadRequest)
 	},
 }
@@ -82,10 +82,10 @@ var tailnetDrivers = map[string]driver{
 		}
 	},
 	"Tailnets.Create": func(w *world) {
-		made, err := w.c.Tailnets().Create(w.ctx, tailscale.CreateTailnetRequest{DisplayName: "stage"})
+		created, err := w.c.Tailnets().Create(w.ctx, tailscale.CreateTailnetRequest{DisplayName: "stage"})
 		w.ok(err)
-		if made.ID == "" || made.DisplayName != "stage" || made.OAuthClient == nil || made.OAuthClient.ID == "" || made.OAuthClient.Secret == "" {
-			w.Errorf("want an id, the name and a client, got %+v", made)
+		if created.ID == "" || created.DisplayName != "stage" || created.OAuthClient == nil || created.OAuthClient.ID == "" || created.OAuthClient.Secret == "" {
+			w.Errorf("want an id, the name and a client, got %+v", created)
 		}
 		all, err := w.c.Tailnets().List(w.ctx)
 		w.want(2, len(all), err)
@@ -153,8 +153,8 @@ func (w *world) wantHook(got *tailscale.Webhook, err error, secret bool) {
 	}
 	w.recent(got.Created)
 	w.recent(got.LastModified)
-	if has := got.Secret != nil && *got.Secret != ""; has != secret {
-		w.Errorf("secret: want %t, got %t", secret, has)
+	if present := got.Secret != nil && *got.Secret != ""; present != secret {
+		w.Errorf("secret: want %t, got %t", secret, present)
 	}
 }
 
@@ -327,8 +327,8 @@ var loggingDrivers = map[string]driver{
 	"Logging.GetNetworkFlowLogs": func(w *world) {
 		var got []tailscale.NetworkFlowLog
 		read := func() error {
-			now := time.Now()
-			return w.c.Logging().GetNetworkFlowLogs(w.ctx, tailscale.NetworkFlowLogsRequest{Start: now.Add(-time.Hour), End: now}, func(l tailscale.NetworkFlowLog) error {
+			at := time.Now()
+			return w.c.Logging().GetNetworkFlowLogs(w.ctx, tailscale.NetworkFlowLogsRequest{Start: at.Add(-time.Hour), End: at}, func(l tailscale.NetworkFlowLog) error {
 				got = append(got, l)
 				return nil
 			})

@@ -226,7 +226,7 @@ func Holder(t testing.TB, n *tsnet.Server, a netip.Addr) string {
 }
 
 // Eventually waits until ok returns true, and fails the test after Timeout.
-func Eventually(t testing.TB, what string, ok func() bool) {
+func Eventually(t testing.TB, description string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -235,7 +235,7 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-end:
-			t.Fatalf("timed out waiting: %s", what)
+			t.Fatalf("timed out waiting: %s", description)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func main() {
 		MetricsAddress:     c.MetricsAddress,
 		HealthAddress:      c.HealthAddress,
 		ProfileAddress:     "0",
-		Clock:              skewed{by: c.ClockSkew},
+		Clock:              skewed{offset: c.ClockSkew},
 	}))
 }
 
@@ -51,11 +51,11 @@ func main() {
 type skewed struct {
 	clock.RealClock
 
-	by time.Duration
+	offset time.Duration
 }
 
 // Now implements clock.PassiveClock.
-func (s skewed) Now() time.Time { return time.Now().Add(s.by) }
+func (s skewed) Now() time.Time { return time.Now().Add(s.offset) }
 
 // Since implements clock.PassiveClock.
 func (s skewed) Since(t time.Time) time.Duration { return s.Now().Sub(t) }

@@ -52,7 +52,7 @@ func (c Cluster) path(elem ...string) string {
 func (c Cluster) containerdSocket() string { return filepath.Join(c.Run, "containerd.sock") }
 
 // Prepare writes all files that the components read.
-func (c Cluster) Prepare(now time.Time) error {
+func (c Cluster) Prepare(at time.Time) error {
 	for _, d := range []string{c.Run, c.path("pki"), c.path("cni"), c.path("certs.d", "_default"), c.path("pods"), c.path("flexvolume"), c.path("kubelet")} {
 		if err := os.MkdirAll(d, 0o755); err != nil { // Keys have stricter modes.
 			return errors.Wrap(err, "cannot make the cluster's folders")
@@ -63,17 +63,17 @@ func (c Cluster) Prepare(now time.Time) error {
 			return errors.Wrapf(err, "cannot write %q", name)
 		}
 	}
-	return c.credentials(now)
+	return c.credentials(at)
 }
 
 // credentials writes certificates, keys and kubeconfigs.
-func (c Cluster) credentials(now time.Time) error {
+func (c Cluster) credentials(at time.Time) error {
 	dir := c.path("pki")
-	ca, err := pki.NewAuthority("kubernetes", now)
+	ca, err := pki.NewAuthority("kubernetes", at)
 	if err != nil {
 		return err
 	}
-	front, err := pki.NewAuthority("front-proxy-ca", now)
+	front, err := pki.NewAuthority("front-proxy-ca", at)
 	if err != nil {
 		return err
 	}

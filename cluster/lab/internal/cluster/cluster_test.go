@@ -53,9 +53,9 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	// Users' kubelets are not tuned, and neither is ours.
-	for _, never := range []string{"syncFrequency", "nodeStatusUpdateFrequency", "configMapAndSecretChangeDetectionStrategy", "maxPods"} {
-		if strings.Contains(c.Files()["kubelet.yaml"], never) {
-			t.Errorf("Files(): kubelet's %s is set", never)
+	for _, setting := range []string{"syncFrequency", "nodeStatusUpdateFrequency", "configMapAndSecretChangeDetectionStrategy", "maxPods"} {
+		if strings.Contains(c.Files()["kubelet.yaml"], setting) {
+			t.Errorf("Files(): kubelet's %s is set", setting)
 		}
 	}
 }
@@ -67,13 +67,13 @@ func wellFormed(t *testing.T, c Cluster) {
 		if strings.Contains(body, "%!") {
 			t.Errorf("Files(): %q is badly formatted:\n%s", name, body)
 		}
-		var into map[string]any
+		var decoded map[string]any
 		var err error
 		switch filepath.Ext(name) {
 		case ".yaml":
-			err = yaml.UnmarshalStrict([]byte(body), &into)
+			err = yaml.UnmarshalStrict([]byte(body), &decoded)
 		case ".conflist":
-			err = json.Unmarshal([]byte(body), &into)
+			err = json.Unmarshal([]byte(body), &decoded)
 		}
 		if err != nil {
 			t.Errorf("Files(): cannot decode %q: %v", name, err)
@@ -83,12 +83,12 @@ func wellFormed(t *testing.T, c Cluster) {
 
 func TestFamilies(t *testing.T) {
 	cases := map[string]struct {
-		reason  string
-		family  plan.IPFamily
-		files   map[string][]string
-		command map[string][]string
-		dns     []string
-		never   string
+		reason    string
+		family    plan.IPFamily
+		files     map[string][]string
+		command   map[string][]string
+		dns       []string
+		forbidden string
 	}{
 		"IPv4": {
 			reason: "A cluster with IPv4 should have no IPv6.",
@@ -98,8 +98,8 @@ func TestFamilies(t *testing.T) {
 				"kubelet-two":        {"--node-ip=10.65.0.1"},
 				"kube-router-two":    {"--enable-ipv4=true", "--enable-ipv6=false"},
 			},
-			dns:   []string{"10.97.0.10"},
-			never: "fd10:",
+			dns:       []string{"10.97.0.10"},
+			forbidden: "fd10:",
 		},
 		"Dual": {
 			reason: "A dual-stack cluster should have both families everywhere, IPv4 first.",
@@ -131,8 +131,8 @@ func TestFamilies(t *testing.T) {
 				"kubelet-two":        {"--node-ip=fd10:65::1"},
 				"kube-router-two":    {"--enable-ipv4=false", "--enable-ipv6=true"},
 			},
-			dns:   []string{"fd10:97::10"},
-			never: "10.",
+			dns:       []string{"fd10:97::10"},
+			forbidden: "10.",
 		},
 	}
 	for name, tc := range cases {
@@ -153,7 +153,7 @@ func TestFamilies(t *testing.T) {
 					}
 				}
 				for _, arg := range comp.Command {
-					if _, value, _ := strings.Cut(arg, "="); tc.never != "" && strings.HasPrefix(value, tc.never) {
+					if _, value, _ := strings.Cut(arg, "="); tc.forbidden != "" && strings.HasPrefix(value, tc.forbidden) {
 						t.Errorf("\n%s\nComponents(): %q has %q", tc.reason, comp.Name, arg)
 					}
 				}
@@ -186,8 +186,8 @@ func TestComponents(t *testing.T) {
 
 func TestPrepare(t *testing.T) {
 	c := testCluster(t, plan.IPv4)
-	now := time.Now()
-	if err := c.Prepare(now); err != nil {
+	at := time.Now()
+	if err := c.Prepare(at); err != nil {
 		t.Fatal(err)
 	}
 	ca, err := os.ReadFile(c.path("pki", "ca.crt"))
@@ -203,7 +203,7 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"127.0.0.1", "10.65.0.1", "10.97.0.1", "kubernetes.default.svc"} {
-		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, CurrentTime: now}); err != nil {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, CurrentTime: at}); err != nil {
 			t.Errorf("Prepare(...): API server's certificate does not hold for %q: %v", name, err)
 		}
 	}

@@ -46,11 +46,11 @@ func acmeFile(p host.Paths, name string) string { return filepath.Join(p.ACME(),
 func Trusted(p host.Paths) string { return filepath.Join(p.ACME(), "ca-certificates.crt") }
 
 // writeACME writes the files of the ACME server, and the bundle for images.
-func writeACME(p host.Paths, hub plan.Hub, now time.Time) error {
+func writeACME(p host.Paths, hub plan.Hub, at time.Time) error {
 	if err := os.MkdirAll(p.ACME(), 0o700); err != nil {
 		return errors.Wrap(err, "cannot make the ACME server's folder")
 	}
-	ca, err := pki.NewAuthority("lab ACME server", now)
+	ca, err := pki.NewAuthority("lab ACME server", at)
 	if err != nil {
 		return err
 	}

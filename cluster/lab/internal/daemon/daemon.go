@@ -90,7 +90,7 @@ func Run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	d := &Daemon{cfg: cfg, plans: plans, tailnets: tailnets, progress: &progress{now: time.Now}, namespaces: map[string]*netns.Namespace{}}
+	d := &Daemon{cfg: cfg, plans: plans, tailnets: tailnets, progress: &progress{clock: time.Now}, namespaces: map[string]*netns.Namespace{}}
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	for _, dir := range []string{cfg.Paths.Run, cfg.Paths.Logs()} {
@@ -201,8 +201,8 @@ func (d *Daemon) start(ctx context.Context, c component.Component, limit time.Du
 }
 
 // addForward makes a forward that lasts as long as the daemon does.
-func (d *Daemon) addForward(ctx context.Context, name string, port int, namespace, to string) (Forward, error) {
-	f, err := forward(ctx, name, port, namespace, to)
+func (d *Daemon) addForward(ctx context.Context, name string, port int, namespace, target string) (Forward, error) {
+	f, err := forward(ctx, name, port, namespace, target)
 	if err != nil {
 		return Forward{}, err
 	}
@@ -245,12 +245,12 @@ func (d *Daemon) ensureClient(ctx context.Context, t plan.Tailnet, name string, 
 	p := d.cfg.Paths
 	c := client(p, t, d.cfg.Bin, name)
 	d.mu.Lock()
-	known := false
+	exists := false
 	for _, s := range d.components {
-		known = known || s.Name == c.Name
+		exists = exists || s.Name == c.Name
 	}
 	d.mu.Unlock()
-	if !known {
+	if !exists {
 		key, err := d.mintKey(ctx, t, name, as.tags())
 		if err != nil {
 			return err

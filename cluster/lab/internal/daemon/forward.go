@@ -19,7 +19,7 @@ import (
 // forward listens on the host's loopback and leads every connection to an
 // address inside a network namespace. It takes the wanted port when it is free,
 // else any other. It lasts as long as the process; ctx is for its making only.
-func forward(ctx context.Context, name string, port int, namespace, to string) (Forward, error) {
+func forward(ctx context.Context, name string, port int, namespace, target string) (Forward, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -34,23 +34,23 @@ func forward(ctx context.Context, name string, port int, namespace, to string) (
 			if err != nil {
 				return
 			}
-			go pipe(ctx, c, namespace, to)
+			go pipe(ctx, c, namespace, target)
 		}
 	}()
-	return Forward{Name: name, From: l.Addr().String(), To: to, Namespace: namespace}, nil
+	return Forward{Name: name, From: l.Addr().String(), To: target, Namespace: namespace}, nil
 }
 
-func pipe(ctx context.Context, in net.Conn, namespace, to string) {
-	defer in.Close() // The connection has ended.
+func pipe(ctx context.Context, conn net.Conn, namespace, target string) {
+	defer conn.Close() // The connection has ended.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := netns.Dial(ctx, namespace, "tcp", to)
+	out, err := netns.Dial(ctx, namespace, "tcp", target)
 	if err != nil {
 		return
 	}
 	defer out.Close() // The connection has ended.
 	var wg sync.WaitGroup
-	for _, p := range [][2]net.Conn{{in, out}, {out, in}} {
+	for _, p := range [][2]net.Conn{{conn, out}, {out, conn}} {
 		wg.Go(func() {
 			_, _ = io.Copy(p[0], p[1]) // The other side sees the end below.
 			if t, ok := p[0].(*net.TCPConn); ok {

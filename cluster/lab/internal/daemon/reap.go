@@ -31,21 +31,21 @@ func reap(ctx context.Context) {
 // reapOnce reaps the children that were already dead at the last call, and returns those that
 // are dead now. Callers that wait for a child have received its status by then; only orphans
 // are left.
-func reapOnce(before []int) []int {
+func reapOnce(previous []int) []int {
 	seen := map[int]bool{}
-	for _, pid := range before {
+	for _, pid := range previous {
 		seen[pid] = true
 	}
-	var now []int
+	var current []int
 	for _, pid := range host.DeadChildren(os.Getpid()) {
 		if !seen[pid] {
-			now = append(now, pid)
+			current = append(current, pid)
 			continue
 		}
 		// Fails when somebody was faster, which is as good.
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
-	return now
+	return current
 }
 
 // finish ends and reaps everything that is left once the components stopped.

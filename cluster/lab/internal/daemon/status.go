@@ -74,7 +74,7 @@ type Status struct {
 
 // progress collects steps. It is safe for concurrent use.
 type progress struct {
-	now func() time.Time
+	clock func() time.Time
 
 	mu    sync.Mutex
 	steps []Step
@@ -84,7 +84,7 @@ type progress struct {
 func (p *progress) run(name string, f func(say func(string)) error) error {
 	p.mu.Lock()
 	i := len(p.steps)
-	p.steps = append(p.steps, Step{Name: name, State: StateRunning, Started: p.now()})
+	p.steps = append(p.steps, Step{Name: name, State: StateRunning, Started: p.clock()})
 	p.mu.Unlock()
 	err := f(func(s string) {
 		p.mu.Lock()
@@ -94,7 +94,7 @@ func (p *progress) run(name string, f func(say func(string)) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.steps[i]
-	s.State, s.Detail, s.Took = StateDone, "", p.now().Sub(s.Started)
+	s.State, s.Detail, s.Took = StateDone, "", p.clock().Sub(s.Started)
 	if err != nil {
 		s.State, s.Detail = StateFailed, err.Error()
 	}

@@ -18,8 +18,8 @@ import (
 var errBoom = errors.New("boom")
 
 func TestProgress(t *testing.T) {
-	now := time.Unix(100, 0)
-	p := &progress{now: func() time.Time { now = now.Add(time.Second); return now }}
+	at := time.Unix(100, 0)
+	p := &progress{clock: func() time.Time { at = at.Add(time.Second); return at }}
 	if err := p.run("good", func(say func(string)) error {
 		say("waiting")
 		if got := p.list()[0]; got.State != StateRunning || got.Detail != "waiting" {
@@ -43,16 +43,16 @@ func TestProgress(t *testing.T) {
 
 func TestUntil(t *testing.T) {
 	calls := 0
-	var said []string
-	err := until(t.Context(), time.Minute, func(s string) { said = append(said, s) }, func(context.Context) error {
+	var messages []string
+	err := until(t.Context(), time.Minute, func(s string) { messages = append(messages, s) }, func(context.Context) error {
 		calls++
 		if calls < 3 {
 			return errBoom
 		}
 		return nil
 	})
-	if err != nil || calls != 3 || len(said) != 2 {
-		t.Errorf("until(...): got %v after %d calls, said %q", err, calls, said)
+	if err != nil || calls != 3 || len(messages) != 2 {
+		t.Errorf("until(...): got %v after %d calls, said %q", err, calls, messages)
 	}
 	err = until(t.Context(), time.Millisecond, func(string) {}, func(context.Context) error { return errBoom })
 	if err == nil || !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "gave up") {

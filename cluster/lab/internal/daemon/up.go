@@ -349,12 +349,12 @@ func answers(ctx context.Context, p plan.Cluster) error {
 	want := "kubernetes.default.svc." + cluster.Domain
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	got, err := r.LookupHost(ctx, want+".")
+	addrs, err := r.LookupHost(ctx, want+".")
 	if err != nil {
 		return errors.Wrapf(err, "cannot resolve %q", want)
 	}
-	if len(got) != 1 || got[0] != p.API.String() {
-		return errors.Errorf("%q resolves to %v, not %s", want, got, p.API)
+	if len(addrs) != 1 || addrs[0] != p.API.String() {
+		return errors.Errorf("%q resolves to %v, not %s", want, addrs, p.API)
 	}
 	return nil
 }

@@ -299,12 +299,12 @@ func mountsBelow(dirs ...string) ([]string, error) {
 // removeForeign removes what the lab's programs left in folders that are not
 // the lab's: whole folders that were not there before, else just our entries.
 func removeForeign(ctx context.Context, p Paths) error {
-	before, ok := readRecord(p)
+	rec, ok := readRecord(p)
 	if !ok {
 		return nil
 	}
 	for _, dir := range foreignDirs {
-		if !before.Existed[dir] && !inUse(ctx, dir) {
+		if !rec.Existed[dir] && !inUse(ctx, dir) {
 			if err := os.RemoveAll(dir); err != nil {
 				return errors.Wrapf(err, "cannot remove %q", dir)
 			}
@@ -345,8 +345,8 @@ func inUse(ctx context.Context, dir string) bool {
 func ours(ctx context.Context, f string, p Paths) bool {
 	switch {
 	case strings.HasPrefix(f, "/var/log/containers/"):
-		to, err := os.Readlink(f)
-		return err == nil && strings.HasPrefix(to, p.State+"/")
+		target, err := os.Readlink(f)
+		return err == nil && strings.HasPrefix(target, p.State+"/")
 	case strings.HasPrefix(f, "/run/containerd/s/"):
 		// A shim's socket has a hash for its name. Our shims are dead.
 		return !listens(ctx, f)

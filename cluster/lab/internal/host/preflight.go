@@ -25,14 +25,14 @@ const minFree = 10 << 30
 
 // A Missing thing, and what puts it right.
 type Missing struct {
-	What string
-	Fix  string
+	Problem string
+	Fix     string
 	// Package of Debian that brings it, when one does.
 	Package string
 }
 
 // Line says it in one line.
-func (m Missing) Line() string { return m.What + ": " + m.Fix }
+func (m Missing) Line() string { return m.Problem + ": " + m.Fix }
 
 // needed maps what must be on the machine to Debian's package for it. Names
 // without a slash are looked for in PATH.
@@ -54,29 +54,29 @@ var needed = map[string]string{
 // Check returns all that the machine lacks, in a steady order.
 func Check(ctx context.Context, p Paths) []Missing {
 	var out []Missing
-	for what, pkg := range needed {
-		if !present(what) {
-			out = append(out, Missing{What: what + " is missing", Fix: "apt-get install " + pkg + ", or run `lab up --install`", Package: pkg})
+	for dependency, pkg := range needed {
+		if !present(dependency) {
+			out = append(out, Missing{Problem: dependency + " is missing", Fix: "apt-get install " + pkg + ", or run `lab up --install`", Package: pkg})
 		}
 	}
 	if os.Geteuid() != 0 {
-		out = append(out, Missing{What: "not root", Fix: "run the lab as root: it makes network namespaces and containers"})
+		out = append(out, Missing{Problem: "not root", Fix: "run the lab as root: it makes network namespaces and containers"})
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		out = append(out, Missing{What: "go is missing", Fix: "install Go as go.mod names it, https://go.dev/dl"})
+		out = append(out, Missing{Problem: "go is missing", Fix: "install Go as go.mod names it, https://go.dev/dl"})
 	}
 	if fs, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(fs), "\toverlay\n") {
 		if err := exec.CommandContext(ctx, "modprobe", "overlay").Run(); err != nil {
-			out = append(out, Missing{What: "the kernel has no overlay file system", Fix: "modprobe overlay, or use a kernel that has it"})
+			out = append(out, Missing{Problem: "the kernel has no overlay file system", Fix: "modprobe overlay, or use a kernel that has it"})
 		}
 	}
 	if _, err := os.Stat("/sys/fs/cgroup"); err != nil {
-		out = append(out, Missing{What: "no cgroups at /sys/fs/cgroup", Fix: "mount them; both versions will do"})
+		out = append(out, Missing{Problem: "no cgroups at /sys/fs/cgroup", Fix: "mount them; both versions will do"})
 	}
 	if free, err := freeBytes(p.State); err == nil && free < minFree {
-		out = append(out, Missing{What: fmt.Sprintf("only %d GiB free at %s", free>>30, p.State), Fix: fmt.Sprintf("free %d GiB, or set TSGW_LAB_DIR to a larger disk", int64(minFree)>>30)})
+		out = append(out, Missing{Problem: fmt.Sprintf("only %d GiB free at %s", free>>30, p.State), Fix: fmt.Sprintf("free %d GiB, or set TSGW_LAB_DIR to a larger disk", int64(minFree)>>30)})
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].What < out[j].What })
+	sort.Slice(out, func(i, j int) bool { return out[i].Problem < out[j].Problem })
 	return out
 }
 
@@ -86,17 +86,17 @@ func CheckIPv6() error {
 	return errors.Wrap(err, "cannot use IPv6: boot without ipv6.disable=1, or use a kernel that has it")
 }
 
-func present(what string) bool {
-	if strings.HasPrefix(what, "/") {
-		_, err := os.Stat(what)
+func present(dependency string) bool {
+	if strings.HasPrefix(dependency, "/") {
+		_, err := os.Stat(dependency)
 		return err == nil
 	}
-	if _, err := exec.LookPath(what); err == nil {
+	if _, err := exec.LookPath(dependency); err == nil {
 		return true
 	}
 	// Root's PATH may lack the folders that Debian puts these into.
 	for _, d := range []string{"/usr/sbin", "/sbin"} {
-		if _, err := os.Stat(filepath.Join(d, what)); err == nil {
+		if _, err := os.Stat(filepath.Join(d, dependency)); err == nil {
 			return true
 		}
 	}

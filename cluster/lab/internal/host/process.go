@@ -75,8 +75,8 @@ func parseStat(s string) stat {
 
 // Alive reports whether p still runs.
 func (p Process) Alive() bool {
-	now, ok := FindProcess(p.PID)
-	return ok && now.Start == p.Start
+	current, ok := FindProcess(p.PID)
+	return ok && current.Start == p.Start
 }
 
 // Boot identifies the current boot of the machine.

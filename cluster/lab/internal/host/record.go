@@ -72,8 +72,8 @@ func restoreSysctls(p Paths) error {
 		return nil
 	}
 	for name, value := range r.Sysctls {
-		now, err := os.ReadFile(sysctlPath(name))
-		if err != nil || strings.TrimSpace(string(now)) == value {
+		current, err := os.ReadFile(sysctlPath(name))
+		if err != nil || strings.TrimSpace(string(current)) == value {
 			continue
 		}
 		if err := os.WriteFile(sysctlPath(name), []byte(value), 0o644); err != nil { // Not a new file.

@@ -309,11 +309,11 @@ func In(registry, ref string) (name.Reference, error) {
 
 // Push puts an image into a registry under the repository and tag of ref.
 func Push(ctx context.Context, registry, ref string, img v1.Image) error {
-	to, err := In(registry, ref)
+	dst, err := In(registry, ref)
 	if err != nil {
 		return err
 	}
-	return errors.Wrapf(remote.Write(to, img, remote.WithContext(ctx)), "cannot push image %q", ref)
+	return errors.Wrapf(remote.Write(dst, img, remote.WithContext(ctx)), "cannot push image %q", ref)
 }
 
 // Load reads the only image of an archive as `docker save` makes it. Packages

@@ -18,12 +18,12 @@ func TestLibraries(t *testing.T) {
 		t.Fatal(err)
 	}
 	var loader, libc bool
-	for in, on := range got {
-		if in != on {
-			t.Errorf("libraries(...): %q is not at its own path in the image: %q", on, in)
+	for imagePath, hostPath := range got {
+		if imagePath != hostPath {
+			t.Errorf("libraries(...): %q is not at its own path in the image: %q", hostPath, imagePath)
 		}
-		loader = loader || strings.HasPrefix(filepath.Base(in), "ld-linux")
-		libc = libc || filepath.Base(in) == "libc.so.6"
+		loader = loader || strings.HasPrefix(filepath.Base(imagePath), "ld-linux")
+		libc = libc || filepath.Base(imagePath) == "libc.so.6"
 	}
 	if !loader || !libc {
 		t.Errorf("libraries(...): want the loader and the C library, got %v", got)

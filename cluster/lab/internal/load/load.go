@@ -114,23 +114,23 @@ func Run(ctx context.Context, o Options) Report {
 
 // First asks every few milliseconds until there is an answer, and says when that
 // was.
-func First(ctx context.Context, o Options, every time.Duration) (Report, error) {
-	r, a := o.until(ctx, every, func(a answer) bool { return a.err == nil })
+func First(ctx context.Context, o Options, interval time.Duration) (Report, error) {
+	r, a := o.until(ctx, interval, func(a answer) bool { return a.err == nil })
 	return r, errors.Wrapf(a.err, "no answer from %q", o.URL)
 }
 
 // Gone asks every few milliseconds until there is an answer, calls answered, and asks until
 // there is none any more. The report says when the first and the last one were.
-func Gone(ctx context.Context, o Options, every time.Duration, answered func()) (Report, error) {
-	there := false
-	r, a := o.until(ctx, every, func(a answer) bool {
-		if a.err == nil && !there {
-			there = true
+func Gone(ctx context.Context, o Options, interval time.Duration, answered func()) (Report, error) {
+	reachable := false
+	r, a := o.until(ctx, interval, func(a answer) bool {
+		if a.err == nil && !reachable {
+			reachable = true
 			answered()
 		}
-		return there && a.err != nil
+		return reachable && a.err != nil
 	})
-	if !there {
+	if !reachable {
 		return r, errors.Wrapf(a.err, "no answer from %q", o.URL)
 	}
 	if a.err == nil || ctx.Err() != nil {
@@ -141,10 +141,10 @@ func Gone(ctx context.Context, o Options, every time.Duration, answered func()) 
 
 // until sends requests until last returns true for an answer, or for a failure. It returns that
 // result, or the last one when the context ended.
-func (o Options) until(ctx context.Context, every time.Duration, last func(answer) bool) (Report, answer) {
+func (o Options) until(ctx context.Context, interval time.Duration, last func(answer) bool) (Report, answer) {
 	began := time.Now()
 	c := o.client()
-	t := time.NewTicker(every)
+	t := time.NewTicker(interval)
 	defer t.Stop()
 	r := &recorder{}
 	for {
@@ -211,8 +211,8 @@ func (o Options) ask(ctx context.Context, c *http.Client) answer {
 		defer end()
 	}
 	err := o.get(context.WithoutCancel(ctx), c)
-	now := time.Now()
-	return answer{at: now, took: now.Sub(began), err: err}
+	at := time.Now()
+	return answer{at: at, took: at.Sub(began), err: err}
 }
 
 func (o Options) get(ctx context.Context, c *http.Client) error {
@@ -226,11 +226,11 @@ func (o Options) get(ctx context.Context, c *http.Client) error {
 		return errors.Wrap(err, "cannot get")
 	}
 	var body bytes.Buffer
-	to := io.Discard
+	dst := io.Discard
 	if o.Expect != "" {
-		to = &body
+		dst = &body
 	}
-	_, err = io.Copy(to, rsp.Body)
+	_, err = io.Copy(dst, rsp.Body)
 	if err := errors.Join(err, rsp.Body.Close()); err != nil {
 		return errors.Wrap(err, "cannot read the answer")
 	}

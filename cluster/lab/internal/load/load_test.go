@@ -97,8 +97,8 @@ func TestFirst(t *testing.T) {
 		t.Errorf("First(...): want the third answer, got %+v after %d requests", r, seen.Load())
 	}
 
-	never, _ := server(t, 1<<40)
-	o.URL = never
+	failing, _ := server(t, 1<<40)
+	o.URL = failing
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := First(ctx, o, time.Millisecond); err == nil {

@@ -24,35 +24,35 @@ func Assign(pool netip.Prefix, all []*corev1.Service) []*corev1.Service {
 	slices.SortFunc(sorted, func(a, b *corev1.Service) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	has := map[*corev1.Service]netip.Addr{}
-	taken := map[netip.Addr]bool{}
+	assigned := map[*corev1.Service]netip.Addr{}
+	used := map[netip.Addr]bool{}
 	for _, s := range sorted {
 		a, ok := current(s)
-		if ok && wants(s) && pool.Contains(a) && !taken[a] {
-			has[s], taken[a] = a, true
+		if ok && wants(s) && pool.Contains(a) && !used[a] {
+			assigned[s], used[a] = a, true
 		}
 	}
 	var changed []*corev1.Service
 	next := pool.Masked().Addr().Next()
 	for _, s := range sorted {
-		old, had := current(s)
+		old, present := current(s)
 		if !wants(s) {
 			// An address of another range is not ours to take away.
-			if had && pool.Contains(old) {
+			if present && pool.Contains(old) {
 				changed = append(changed, with(s, nil))
 			}
 			continue
 		}
-		if _, ok := has[s]; ok {
+		if _, ok := assigned[s]; ok {
 			continue
 		}
-		for taken[next] {
+		for used[next] {
 			next = next.Next()
 		}
 		if !pool.Contains(next) {
 			continue
 		}
-		taken[next] = true
+		used[next] = true
 		mode := corev1.LoadBalancerIPModeVIP
 		changed = append(changed, with(s, []corev1.LoadBalancerIngress{{IP: next.String(), IPMode: &mode}}))
 	}

@@ -35,9 +35,9 @@ func TestAssign(t *testing.T) {
 	class := "tailscale"
 	classed := service("a")
 	classed.Spec.LoadBalancerClass = &class
-	now := metav1.NewTime(time.Unix(1, 0))
+	at := metav1.NewTime(time.Unix(1, 0))
 	deleted := service("a", "10.201.0.1")
-	deleted.DeletionTimestamp = &now
+	deleted.DeletionTimestamp = &at
 
 	cases := map[string]struct {
 		reason string

@@ -47,16 +47,16 @@ func Run(ctx context.Context, k kubernetes.Interface, pool netip.Prefix, l *log.
 		return errors.New("cannot list Services")
 	}
 	for {
-		var again <-chan time.Time
+		var timer <-chan time.Time
 		if err := assign(ctx, k, pool, services(store)); err != nil {
 			l.Print(err)
-			again = time.After(retry)
+			timer = time.After(retry)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-		case <-again:
+		case <-timer:
 		}
 	}
 }

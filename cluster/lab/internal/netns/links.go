@@ -141,10 +141,10 @@ func (n *Namespace) Route(dst netip.Prefix, link string) error {
 }
 
 // RouteVia sends a range to a neighbour.
-func (n *Namespace) RouteVia(dst netip.Prefix, via netip.Addr) error {
+func (n *Namespace) RouteVia(dst netip.Prefix, gateway netip.Addr) error {
 	return n.Do(func() error {
-		r := &netlink.Route{Dst: ipNet(dst), Gw: via.AsSlice()}
-		return errors.Wrapf(netlink.RouteAdd(r), "cannot add route to %s by %s", dst, via)
+		r := &netlink.Route{Dst: ipNet(dst), Gw: gateway.AsSlice()}
+		return errors.Wrapf(netlink.RouteAdd(r), "cannot add route to %s by %s", dst, gateway)
 	})
 }
 

@@ -44,12 +44,11 @@ type Request struct {
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	now  time.Time
+	at   time.Time
 }
 
-// NewAuthority makes an authority whose certificates hold from an hour before
-// now on.
-func NewAuthority(name string, now time.Time) (*Authority, error) {
+// NewAuthority makes an authority whose certificates hold from an hour before at on.
+func NewAuthority(name string, at time.Time) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make key")
@@ -57,8 +56,8 @@ func NewAuthority(name string, now time.Time) (*Authority, error) {
 	t := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: name},
-		NotBefore:             now.Add(-time.Hour),
-		NotAfter:              now.Add(Lifetime),
+		NotBefore:             at.Add(-time.Hour),
+		NotAfter:              at.Add(Lifetime),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -71,7 +70,7 @@ func NewAuthority(name string, now time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot read back authority %q", name)
 	}
-	return &Authority{cert: cert, key: key, now: now}, nil
+	return &Authority{cert: cert, key: key, at: at}, nil
 }
 
 // PEM returns the authority's certificate.
@@ -95,8 +94,8 @@ func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 	t := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: r.Name, Organization: r.Groups},
-		NotBefore:    a.now.Add(-time.Hour),
-		NotAfter:     a.now.Add(Lifetime),
+		NotBefore:    a.at.Add(-time.Hour),
+		NotAfter:     a.at.Add(Lifetime),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		DNSNames:     r.DNS,

@@ -73,7 +73,7 @@ func TestTailnetsShareNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub := netip.PrefixFrom(netip.MustParseAddr(HubAddress), HubBits)
-	taken := map[string]bool{}
+	used := map[string]bool{}
 	for _, n := range all {
 		if !hub.Contains(n.Address) {
 			t.Errorf("tailnet %q: %s is not on the hub", n.Name, n.Address)
@@ -83,10 +83,10 @@ func TestTailnetsShareNothing(t *testing.T) {
 			t.Errorf("tailnet %q has a dash in its name", n.Name)
 		}
 		for _, v := range []string{n.Name, n.Address.String(), n.URL, n.Domain, n.Organization, n.ClientID} {
-			if taken[v] {
+			if used[v] {
 				t.Errorf("tailnet %q: another has %q, too", n.Name, v)
 			}
-			taken[v] = true
+			used[v] = true
 		}
 		if got, err := FindTailnet(n.Name, IPv4); err != nil || got != n {
 			t.Errorf("FindTailnet(%q): %v, %v", n.Name, got, err)

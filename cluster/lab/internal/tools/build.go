@@ -39,8 +39,8 @@ type Builder struct {
 func Key(t Tool, files map[string][]byte, goVersion string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%v\n", goVersion, t.LDFlags, t.Tags, t.Outputs)
-	if t.Toolchain != "" || len(t.Without) > 0 {
-		fmt.Fprintf(h, "%s\n%v\n", t.Toolchain, t.Without)
+	if t.Toolchain != "" || len(t.Removed) > 0 {
+		fmt.Fprintf(h, "%s\n%v\n", t.Toolchain, t.Removed)
 	}
 	names := make([]string, 0, len(files))
 	for n := range files {
@@ -151,11 +151,11 @@ const unfinished = ".building-"
 
 // removeUnfinished removes what builds that were killed have left.
 func (b *Builder) removeUnfinished() error {
-	left, err := filepath.Glob(filepath.Join(b.Cache, unfinished+"*"))
+	leftovers, err := filepath.Glob(filepath.Join(b.Cache, unfinished+"*"))
 	if err != nil {
 		return errors.Wrap(err, "cannot list cache")
 	}
-	for _, d := range left {
+	for _, d := range leftovers {
 		if err := os.RemoveAll(d); err != nil {
 			return errors.Wrap(err, "cannot remove unfinished build")
 		}
@@ -166,14 +166,14 @@ func (b *Builder) removeUnfinished() error {
 // tick shows that a step is under way: each second on a terminal, else each
 // half minute. The returned function ends it and waits until it wrote its last.
 func (b *Builder) tick(step string, start time.Time) func() {
-	every := 30 * time.Second
+	interval := 30 * time.Second
 	if b.Terminal {
-		every = time.Second
+		interval = time.Second
 	}
-	done, gone := make(chan struct{}), make(chan struct{})
+	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(gone)
-		t := time.NewTicker(every)
+		defer close(stopped)
+		t := time.NewTicker(interval)
 		defer t.Stop()
 		for {
 			select {
@@ -191,7 +191,7 @@ func (b *Builder) tick(step string, start time.Time) func() {
 			}
 		}
 	}()
-	return func() { close(done); <-gone }
+	return func() { close(done); <-stopped }
 }
 
 // build makes t's binaries beside their place and moves them there when all are
@@ -228,7 +228,7 @@ func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
 // compile builds t's binaries from its module.
 func (b *Builder) compile(ctx context.Context, t Tool, dir string) error {
 	module := b.module(t)
-	if len(t.Without) > 0 {
+	if len(t.Removed) > 0 {
 		tmp, err := os.MkdirTemp(b.Cache, unfinished+t.Name+"-")
 		if err != nil {
 			return errors.Wrap(err, "cannot make folder in cache")
@@ -250,13 +250,13 @@ func (b *Builder) compile(ctx context.Context, t Tool, dir string) error {
 		cmd := exec.CommandContext(ctx, "go", append(args, o.Package)...)
 		cmd.Dir = module
 		cmd.Env = environment(t, "-buildvcs=false")
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Run(); err != nil {
 			if ctx.Err() != nil {
 				return errors.Errorf("interrupted while building %q: what is done stays in the cache", t.Name)
 			}
-			return errors.Errorf("cannot build %q of tool %q: %v\n%s", o.Name, t.Name, err, tail(said.String()))
+			return errors.Errorf("cannot build %q of tool %q: %v\n%s", o.Name, t.Name, err, tail(output.String()))
 		}
 	}
 	return nil

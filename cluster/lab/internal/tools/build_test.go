@@ -21,8 +21,8 @@ func TestKey(t *testing.T) {
 	if len(base) != 8 {
 		t.Errorf("Key(...): want 8 digits, got %q", base)
 	}
-	if again := Key(tool, files, "go1.26.8"); again != base {
-		t.Errorf("Key(...): the same input gives %q and %q", base, again)
+	if repeated := Key(tool, files, "go1.26.8"); repeated != base {
+		t.Errorf("Key(...): the same input gives %q and %q", base, repeated)
 	}
 	cases := map[string]struct {
 		reason string

@@ -14,7 +14,7 @@ import (
 )
 
 // change makes a copy of t's module in dir, which uses a copy of the upstream module without the
-// lines of t.Without, and returns its folder: an overlay cannot replace files of the module cache.
+// lines of t.Removed, and returns its folder: an overlay cannot replace files of the module cache.
 func (b *Builder) change(ctx context.Context, t Tool, dir string) (string, error) {
 	if err := b.goCommand(ctx, t, b.module(t), "mod", "download", t.Module); err != nil {
 		return "", err
@@ -29,7 +29,7 @@ func (b *Builder) change(ctx context.Context, t Tool, dir string) (string, error
 			return "", errors.Wrapf(err, "cannot copy module of tool %q", t.Name)
 		}
 	}
-	for file, text := range t.Without {
+	for file, text := range t.Removed {
 		if err := removeLines(filepath.Join(changed, file), text); err != nil {
 			return "", err
 		}
@@ -52,11 +52,11 @@ func removeLines(file, text string) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot read %q", file)
 	}
-	before, after, found := strings.Cut(string(b), text)
-	if !found || strings.Contains(after, text) {
+	prefix, suffix, found := strings.Cut(string(b), text)
+	if !found || strings.Contains(suffix, text) {
 		return errors.Errorf("cannot find one place with %q in %q", text, file)
 	}
-	before = before[:strings.LastIndex(before, "\n")+1]
-	_, after, _ = strings.Cut(after, "\n")
-	return errors.Wrapf(os.WriteFile(file, []byte(before+after), 0o644), "cannot write %q", file)
+	prefix = prefix[:strings.LastIndex(prefix, "\n")+1]
+	_, suffix, _ = strings.Cut(suffix, "\n")
+	return errors.Wrapf(os.WriteFile(file, []byte(prefix+suffix), 0o644), "cannot write %q", file)
 }

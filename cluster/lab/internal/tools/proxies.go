@@ -35,7 +35,7 @@ func Proxies() []Tool {
 		if v == newestProxy {
 			out[i].Toolchain = "go1.27.4"
 			out[i].Tags += ",ts_omit_ssh"
-			out[i].Without = map[string]string{"wgengine/netstack/netstack.go": "opts.ClockResolution"}
+			out[i].Removed = map[string]string{"wgengine/netstack/netstack.go": "opts.ClockResolution"}
 		}
 	}
 	return out

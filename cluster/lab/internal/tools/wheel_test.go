@@ -63,19 +63,19 @@ func TestExtract(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			to := filepath.Join(t.TempDir(), "out")
-			err := extract(tc.wheel, tc.file, to)
+			dst := filepath.Join(t.TempDir(), "out")
+			err := extract(tc.wheel, tc.file, dst)
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Fatalf("\n%s\nextract(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
 			if err != nil {
 				return
 			}
-			body, err := os.ReadFile(to)
+			body, err := os.ReadFile(dst)
 			if err != nil {
 				t.Fatal(err)
 			}
-			st, err := os.Stat(to)
+			st, err := os.Stat(dst)
 			if err != nil {
 				t.Fatal(err)
 			}

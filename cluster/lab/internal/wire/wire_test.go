@@ -64,12 +64,12 @@ func TestFateOf(t *testing.T) {
 }
 
 // A link is one end, whose frames a test sends and gets.
-type link struct{ in, out chan []byte }
+type link struct{ input, out chan []byte }
 
-func newLink() link { return link{in: make(chan []byte, 1000), out: make(chan []byte, 1000)} }
+func newLink() link { return link{input: make(chan []byte, 1000), out: make(chan []byte, 1000)} }
 
 func (l link) Read(p []byte) (int, error) {
-	f, ok := <-l.in
+	f, ok := <-l.input
 	if !ok {
 		return 0, io.EOF
 	}
@@ -87,19 +87,19 @@ func TestJoin(t *testing.T) {
 		p := Path{RoundTrip: 150 * time.Millisecond, Relayed: true}
 		p.Join(a, b, 1)
 		began := time.Now()
-		a.in <- frame(etherIPv4, protocolUDP, 1, 2)
-		a.in <- frame(etherIPv4, protocolTCP, 1, 2)
+		a.input <- frame(etherIPv4, protocolUDP, 1, 2)
+		a.input <- frame(etherIPv4, protocolTCP, 1, 2)
 		got := <-b.out
 		if took := time.Since(began); took != 75*time.Millisecond || got[headerAt+9] != protocolTCP {
 			t.Errorf("want the TCP frame alone after half of the round trip, got %x after %s", got, took)
 		}
-		b.in <- got
+		b.input <- got
 		<-a.out
 		if took := time.Since(began); took != 150*time.Millisecond {
 			t.Errorf("want an answer after the round trip, got it after %s", took)
 		}
-		close(a.in)
-		close(b.in)
+		close(a.input)
+		close(b.input)
 	})
 }
 
@@ -111,12 +111,12 @@ func TestJoinLoses(t *testing.T) {
 			p := Path{RoundTrip: time.Second, Loss: 0.1}
 			p.Join(a, b, 7)
 			for range 500 {
-				a.in <- frame(etherIPv4, protocolTCP, 1, 2)
+				a.input <- frame(etherIPv4, protocolTCP, 1, 2)
 			}
 			time.Sleep(2 * time.Second)
 			n = 500 - len(b.out)
-			close(a.in)
-			close(b.in)
+			close(a.input)
+			close(b.input)
 		})
 		return n
 	}
@@ -124,7 +124,7 @@ func TestJoinLoses(t *testing.T) {
 	if n < 25 || n > 75 {
 		t.Errorf("want about a tenth of 500 frames lost, got %d", n)
 	}
-	if again := lost(); again != n {
-		t.Errorf("the same seed loses %d frames, then %d", n, again)
+	if second := lost(); second != n {
+		t.Errorf("the same seed loses %d frames, then %d", n, second)
 	}
 }

@@ -76,9 +76,9 @@ func main() {
 	}
 }
 
-func run(in io.Reader, out io.Writer) error {
+func run(input io.Reader, out io.Writer) error {
 	w := bufio.NewWriter(out)
-	r, e := json.NewDecoder(in), json.NewEncoder(w)
+	r, e := json.NewDecoder(input), json.NewEncoder(w)
 	for {
 		c := Case{}
 		if err := r.Decode(&c); errors.Is(err, io.EOF) {
@@ -163,7 +163,7 @@ func translate(c *Case) (*Answer, error) {
 }
 
 // send sends a translation to an extension that records it and returns it unchanged.
-func send(gateway string, naming int, of *ir.Xds, log logging.Logger) (*Message, error) {
+func send(gateway string, naming int, xds *ir.Xds, log logging.Logger) (*Message, error) {
 	all := true
 	config := &egv1a1.ExtensionManager{
 		PolicyResources: []egv1a1.GroupVersionKind{{Group: ours, Version: version, Kind: "TailscaleRevision"}},
@@ -180,18 +180,18 @@ func send(gateway string, naming int, of *ir.Xds, log logging.Logger) (*Message,
 	for _, k := range kinds() {
 		config.BackendResources = append(config.BackendResources, egv1a1.GroupVersionKind{Group: ours, Version: version, Kind: k})
 	}
-	kept := &keeper{}
-	manager, stop, err := registry.NewInMemoryManager(config, kept)
+	recorder := &keeper{}
+	manager, stop, err := registry.NewInMemoryManager(config, recorder)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	var asked extension.Manager = manager
+	var extensionManager extension.Manager = manager
 	t := &translator.Translator{
 		ControllerNamespace: namespace,
-		FilterOrder:         of.FilterOrder,
+		FilterOrder:         xds.FilterOrder,
 		GlobalRateLimit:     &translator.GlobalRateLimitSettings{ServiceURL: "grpc://envoy-ratelimit." + namespace + ".svc.cluster.local:8081"},
-		ExtensionManager:    &asked,
+		ExtensionManager:    &extensionManager,
 		Logger:              log,
 	}
 	if naming == 2 {
@@ -200,10 +200,10 @@ func send(gateway string, naming int, of *ir.Xds, log logging.Logger) (*Message,
 	m := &Message{Gateway: gateway, Naming: naming}
 	// A translation that fails here may succeed after the extension has changed it.
 	_ = recovered(func() error {
-		_, err := t.Translate(context.Background(), of)
+		_, err := t.Translate(context.Background(), xds)
 		return err
 	})
-	m.Request = kept.request
+	m.Request = recorder.request
 	return m, nil
 }
 

@@ -20,11 +20,11 @@ func TestStatement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Statement(b, Subject{Name: "example.org/agent", SHA256: sha})
+	second, err := Statement(b, Subject{Name: "example.org/agent", SHA256: sha})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(got), string(again)); diff != "" {
+	if diff := cmp.Diff(string(got), string(second)); diff != "" {
 		t.Errorf("two statements of one build differ:\n%s", diff)
 	}
 	for _, want := range []string{

@@ -71,11 +71,11 @@ func New(img Image, info *buildinfo.BuildInfo) ([]byte, error) {
 	for i, m := range append([]debug.Module{main}, Modules(info)...) {
 		p := module(m)
 		doc.Packages = append(doc.Packages, p)
-		from, kind := "Image", common.TypeRelationshipContains
+		parent, kind := "Image", common.TypeRelationshipContains
 		if i > 0 {
-			from, kind = string(doc.Packages[1].PackageSPDXIdentifier), common.TypeRelationshipDependsOn
+			parent, kind = string(doc.Packages[1].PackageSPDXIdentifier), common.TypeRelationshipDependsOn
 		}
-		doc.Relationships = append(doc.Relationships, relationship(from, kind, string(p.PackageSPDXIdentifier)))
+		doc.Relationships = append(doc.Relationships, relationship(parent, kind, string(p.PackageSPDXIdentifier)))
 	}
 	buf := &bytes.Buffer{}
 	if err := spdxjson.Write(doc, buf, spdxjson.Indent("  ")); err != nil {

@@ -29,11 +29,11 @@ func TestNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := New(img, info)
+	second, err := New(img, info)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(doc), string(again)); diff != "" {
+	if diff := cmp.Diff(string(doc), string(second)); diff != "" {
 		t.Errorf("two documents of one binary differ:\n%s", diff)
 	}
 	for _, want := range []string{

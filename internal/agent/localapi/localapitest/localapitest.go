@@ -436,7 +436,7 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.pinged = append(s.pinged, r.FormValue("type")+" "+ip)
 	mute := s.mute
-	known := slices.ContainsFunc(s.peers, func(n *tailcfg.Node) bool {
+	found := slices.ContainsFunc(s.peers, func(n *tailcfg.Node) bool {
 		return slices.ContainsFunc(n.Addresses, func(p netip.Prefix) bool { return p.Addr().String() == ip })
 	})
 	s.mu.Unlock()
@@ -445,7 +445,7 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	res := ipnstate.PingResult{IP: ip}
-	if !known {
+	if !found {
 		res.Err = "no matching peer"
 	}
 	if err := json.NewEncoder(w).Encode(res); err != nil {
@@ -497,12 +497,12 @@ func (s *Server) serveDial(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Upgrade", "ts-dial")
 	w.Header().Set("Connection", "upgrade")
 	w.WriteHeader(http.StatusSwitchingProtocols)
-	in, rw, err := http.NewResponseController(w).Hijack()
+	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		s.t.Errorf("cannot take over connection: %v", err)
 		return
 	}
-	defer func() { _ = in.Close() }()
+	defer func() { _ = conn.Close() }()
 	if rw.Flush() != nil {
 		return
 	}
@@ -512,7 +512,7 @@ func (s *Server) serveDial(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(dst, src)
 		done <- struct{}{}
 	}
-	go pipe(in, out)
+	go pipe(conn, out)
 	go pipe(out, rw)
 	<-done
 }

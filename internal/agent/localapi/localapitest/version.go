@@ -57,25 +57,25 @@ func (s *Server) first(mask string) (ipn.Notify, error) {
 	if err != nil {
 		return ipn.Notify{}, errors.Wrap(err, "bad mask")
 	}
-	has := func(o ipn.NotifyWatchOpt) bool { return ipn.NotifyWatchOpt(bits)&o != 0 }
+	requested := func(o ipn.NotifyWatchOpt) bool { return ipn.NotifyWatchOpt(bits)&o != 0 }
 	n := ipn.Notify{Version: s.version}
-	if has(ipn.NotifyInitialState) {
+	if requested(ipn.NotifyInitialState) {
 		state := s.state
 		n.State = &state
 	}
-	if has(ipn.NotifyInitialPrefs) {
+	if requested(ipn.NotifyInitialPrefs) {
 		prefs := s.prefs().View()
 		n.Prefs = &prefs
 	}
-	if has(ipn.NotifyInitialHealthState) {
+	if requested(ipn.NotifyInitialHealthState) {
 		n.Health = s.health()
 	}
 	switch {
-	case s.bus == BusRefused || s.bus == BusStatus && has(ipn.NotifyInitialNetMap|ipn.NotifyRateLimit):
+	case s.bus == BusRefused || s.bus == BusStatus && requested(ipn.NotifyInitialNetMap|ipn.NotifyRateLimit):
 		return ipn.Notify{}, errors.New("the mask is no longer supported")
-	case s.bus == BusStatus && has(ipn.NotifyInitialStatus):
+	case s.bus == BusStatus && requested(ipn.NotifyInitialStatus):
 		n.InitialStatus = s.status()
-	case s.bus == BusNetmaps && has(ipn.NotifyInitialNetMap) && s.state == ipn.Running:
+	case s.bus == BusNetmaps && requested(ipn.NotifyInitialNetMap) && s.state == ipn.Running:
 		n.NetMap = s.netmap(nil).NetMap //nolint:staticcheck // As versions before 1.100 do.
 	}
 	return n, nil

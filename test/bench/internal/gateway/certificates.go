@@ -33,20 +33,20 @@ type Certificates struct {
 // NewCertificates writes certificates to a folder. Names are the names by which Envoy Gateway
 // connects to the extension.
 func NewCertificates(dir string, names ...string) (*Certificates, error) {
-	now := time.Now()
-	a, err := credentials.NewAuthority("extension", now)
+	at := time.Now()
+	a, err := credentials.NewAuthority("extension", at)
 	if err != nil {
 		return nil, err
 	}
-	server, err := a.Server(append(slices.Clone(names), standalone.EndpointServer), now)
+	server, err := a.Server(append(slices.Clone(names), standalone.EndpointServer), at)
 	if err != nil {
 		return nil, err
 	}
-	client, err := a.Client(clientName, now)
+	client, err := a.Client(clientName, at)
 	if err != nil {
 		return nil, err
 	}
-	envoy, err := a.Client(standalone.EndpointClient, now)
+	envoy, err := a.Client(standalone.EndpointClient, at)
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +59,12 @@ func NewCertificates(dir string, names ...string) (*Certificates, error) {
 		server: filepath.Join(dir, "server"),
 		envoy:  filepath.Join(dir, "envoy"),
 	}
-	for of, p := range map[string]credentials.Pair{out.server: server, out.envoy: envoy} {
-		if err := os.MkdirAll(of, 0o700); err != nil {
+	for folder, p := range map[string]credentials.Pair{out.server: server, out.envoy: envoy} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, errors.Wrap(err, "cannot create a folder of certificates")
 		}
 		for name, b := range map[string][]byte{corev1.TLSCertKey: p.Cert, corev1.TLSPrivateKeyKey: p.Key, "ca.crt": a.Cert} {
-			if err := os.WriteFile(filepath.Join(of, name), b, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, name), b, 0o600); err != nil {
 				return nil, errors.Wrap(err, "cannot write a certificate")
 			}
 		}

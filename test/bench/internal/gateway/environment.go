@@ -110,7 +110,7 @@ func (w *Environment) start(ctx context.Context, logs string) error {
 	if err := w.create(ctx, w.options.objects()); err != nil {
 		return err
 	}
-	so := standalone.Options{Kubeconfig: w.api.Kubeconfig, Log: w.log}
+	opts := standalone.Options{Kubeconfig: w.api.Kubeconfig, Log: w.log}
 	if w.options.extended() {
 		w.socket = filepath.Join(filepath.Dir(w.kubeconfig), "hooks.sock")
 		// gRPC's name for the other end of a socket.
@@ -120,15 +120,15 @@ func (w *Environment) start(ctx context.Context, logs string) error {
 		if err := w.create(ctx, []client.Object{w.certs.Secret}); err != nil {
 			return err
 		}
-		if so.Bootstrap, err = w.certs.Bootstrap(); err != nil {
+		if opts.Bootstrap, err = w.certs.Bootstrap(); err != nil {
 			return err
 		}
-		so.ExtensionSecret = client.ObjectKeyFromObject(w.certs.Secret)
-		so.Extension = w.socket
-		so.Backends = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleServices"}}
-		so.Policies = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleRevision"}}
+		opts.ExtensionSecret = client.ObjectKeyFromObject(w.certs.Secret)
+		opts.Extension = w.socket
+		opts.Backends = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleServices"}}
+		opts.Policies = []schema.GroupVersionKind{{Group: gatewayv1alpha1.Group, Version: "v1alpha1", Kind: "TailscaleRevision"}}
 	}
-	if w.gateway, err = standalone.Start(ctx, so); err != nil {
+	if w.gateway, err = standalone.Start(ctx, opts); err != nil {
 		return err
 	}
 	if err := w.serveBackend(ctx); err != nil {

@@ -124,8 +124,8 @@ func (w *Environment) generated(ctx context.Context) error {
 			return errors.Errorf("%d of %d routes are generated", len(l.Items), len(want))
 		}
 		for _, r := range l.Items {
-			by := want[r.Spec.Hostnames[0]]
-			if by == nil || !equality.Semantic.DeepEqual(by.Spec, r.Spec) {
+			expected := want[r.Spec.Hostnames[0]]
+			if expected == nil || !equality.Semantic.DeepEqual(expected.Spec, r.Spec) {
 				return errors.Errorf("generated route %s differs from the route written by hand", r.Name)
 			}
 			if len(r.Status.Parents) == 0 {

@@ -83,15 +83,15 @@ func (w *Environment) translateOnce(ctx context.Context) (took time.Duration, n 
 	if err != nil {
 		return 0, 0, err
 	}
-	now := redirectRoute(0)
-	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(now), now); err != nil {
+	current := redirectRoute(0)
+	if err := w.kube.Get(ctx, client.ObjectKeyFromObject(current), current); err != nil {
 		return 0, 0, errors.Wrap(err, "cannot get the redirect route")
 	}
 	w.redirects++
 	// Envoy Gateway writes the status meanwhile: an update would meet conflicts.
-	change := client.MergeFrom(now.DeepCopy())
-	now.Spec = redirectRoute(w.redirects).Spec
-	if err := w.kube.Patch(ctx, now, change); err != nil {
+	change := client.MergeFrom(current.DeepCopy())
+	current.Spec = redirectRoute(w.redirects).Spec
+	if err := w.kube.Patch(ctx, current, change); err != nil {
 		return 0, 0, errors.Wrap(err, "cannot change the redirect route")
 	}
 	err = w.gateway.Until(ctx, func(ctx context.Context) error {
@@ -170,14 +170,14 @@ func (w *Environment) EnvoyMemory(ctx context.Context) (float64, error) {
 		if err := json.Unmarshal(b, &m); err != nil {
 			return 0, errors.Wrap(err, "cannot read Envoy's memory")
 		}
-		now, err := strconv.ParseFloat(m.Allocated, 64)
+		current, err := strconv.ParseFloat(m.Allocated, 64)
 		if err != nil {
 			return 0, errors.Wrap(err, "cannot read Envoy's memory")
 		}
-		if math.Abs(now-last) < settled*now {
-			return now / (1 << 20), nil
+		if math.Abs(current-last) < settled*current {
+			return current / (1 << 20), nil
 		}
-		last = now
+		last = current
 		select {
 		case <-ctx.Done():
 			return 0, errors.Wrap(ctx.Err(), "Envoy's memory does not settle")

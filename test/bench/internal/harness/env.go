@@ -78,14 +78,14 @@ func (e *Env) Close() error {
 }
 
 // Eventually waits until check returns no error. Its own error wraps the last one.
-func Eventually(ctx context.Context, limit time.Duration, what string, check func(ctx context.Context) error) error {
+func Eventually(ctx context.Context, limit time.Duration, description string, check func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := retry.Until(limited, 200*time.Millisecond, check)
 	if err != nil && ctx.Err() != nil {
-		return errors.Wrapf(ctx.Err(), "cannot wait for %s", what)
+		return errors.Wrapf(ctx.Err(), "cannot wait for %s", description)
 	}
-	return errors.Wrapf(err, "waited %s for %s", limit, what)
+	return errors.Wrapf(err, "waited %s for %s", limit, description)
 }
 
 // Pause waits until the time has passed or ctx ends.

@@ -43,14 +43,14 @@ func NewTailnet() (*Tailnet, error) {
 
 // Serve serves the tailnet's API on a new port of the loopback, through a handler that may observe
 // it, and returns the base URL.
-func (t *Tailnet) Serve(through func(http.Handler) http.Handler) (string, error) {
+func (t *Tailnet) Serve(middleware func(http.Handler) http.Handler) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It returns at once.
 	if err != nil {
 		return "", errors.Wrap(err, "cannot listen")
 	}
 	var h http.Handler = t.Server
-	if through != nil {
-		h = through(h)
+	if middleware != nil {
+		h = middleware(h)
 	}
 	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	t.servers = append(t.servers, s)

@@ -83,14 +83,14 @@ func (t *Tracker) seen(o any) {
 	if !ok {
 		return
 	}
-	now := time.Now()
+	at := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.states[key(u)]
 	s.Deleting = u.GetDeletionTimestamp() != nil
 	s.Ready, s.Message = ready(u)
 	if s.Ready && s.ReadyAt.IsZero() {
-		s.ReadyAt = now
+		s.ReadyAt = at
 	}
 	t.states[key(u)] = s
 }

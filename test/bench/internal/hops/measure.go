@@ -23,8 +23,8 @@ const messageBytes = 256
 
 // A Cost is the cost of a path to the target. All values are medians of rounds.
 type Cost struct {
-	// Kept is the time of a request and its response on an open connection.
-	Kept time.Duration
+	// Request is the time of a request and its response on an open connection.
+	Request time.Duration
 
 	// Connect is the time from dialing until the first response.
 	Connect time.Duration
@@ -81,7 +81,7 @@ type dialFn func(context.Context) (net.Conn, error)
 
 // cost measures one path, in one round.
 func (p *Path) cost(ctx context.Context, dial dialFn, a Amount) (Cost, error) {
-	kept, err := keep(ctx, dial, a.Requests)
+	requests, err := keep(ctx, dial, a.Requests)
 	if err != nil {
 		return Cost{}, err
 	}
@@ -96,7 +96,7 @@ func (p *Path) cost(ctx context.Context, dial dialFn, a Amount) (Cost, error) {
 		return Cost{}, err
 	}
 	processes := []*apiserver.Process{p.agent, p.proxy, p.peer}
-	before, err := used(processes)
+	start, err := used(processes)
 	if err != nil {
 		return Cost{}, err
 	}
@@ -110,12 +110,12 @@ func (p *Path) cost(ctx context.Context, dial dialFn, a Amount) (Cost, error) {
 	if err := workers.Wait(); err != nil {
 		return Cost{}, err
 	}
-	after, err := used(processes)
+	end, err := used(processes)
 	if err != nil {
 		return Cost{}, err
 	}
-	each := func(i int) time.Duration { return (after[i] - before[i]) / time.Duration(a.Requests) }
-	return Cost{Kept: median(kept), Connect: median(connect), Agent: each(0), Proxy: each(1), Peer: each(2)}, nil
+	perRequest := func(i int) time.Duration { return (end[i] - start[i]) / time.Duration(a.Requests) }
+	return Cost{Request: median(requests), Connect: median(connect), Agent: perRequest(0), Proxy: perRequest(1), Peer: perRequest(2)}, nil
 }
 
 // keep sends n requests on one connection, and returns how long each took.
@@ -173,7 +173,7 @@ func used(ps []*apiserver.Process) ([]time.Duration, error) {
 }
 
 func middle(cs []Cost) Cost {
-	of := func(fn func(Cost) time.Duration) time.Duration {
+	medianOf := func(fn func(Cost) time.Duration) time.Duration {
 		ds := make([]time.Duration, 0, len(cs))
 		for _, c := range cs {
 			ds = append(ds, fn(c))
@@ -181,11 +181,11 @@ func middle(cs []Cost) Cost {
 		return median(ds)
 	}
 	return Cost{
-		Kept:    of(func(c Cost) time.Duration { return c.Kept }),
-		Connect: of(func(c Cost) time.Duration { return c.Connect }),
-		Agent:   of(func(c Cost) time.Duration { return c.Agent }),
-		Proxy:   of(func(c Cost) time.Duration { return c.Proxy }),
-		Peer:    of(func(c Cost) time.Duration { return c.Peer }),
+		Request: medianOf(func(c Cost) time.Duration { return c.Request }),
+		Connect: medianOf(func(c Cost) time.Duration { return c.Connect }),
+		Agent:   medianOf(func(c Cost) time.Duration { return c.Agent }),
+		Proxy:   medianOf(func(c Cost) time.Duration { return c.Proxy }),
+		Peer:    medianOf(func(c Cost) time.Duration { return c.Peer }),
 	}
 }
 

@@ -42,12 +42,12 @@ func counters(metrics string) (Counters, error) {
 	c := Counters{}
 	for line := range strings.Lines(metrics) {
 		name, _, _ := strings.Cut(line, "{")
-		var into *float64
+		var counter *float64
 		switch name {
 		case "circuit_breaker_opens_total":
-			into = &c.Opens
+			counter = &c.Opens
 		case "function_run_function_request_total":
-			into = &c.Calls
+			counter = &c.Calls
 		default:
 			continue
 		}
@@ -55,7 +55,7 @@ func counters(metrics string) (Counters, error) {
 		if err != nil {
 			return c, errors.Wrapf(err, "cannot read %s", name)
 		}
-		*into += v
+		*counter += v
 	}
 	return c, nil
 }
@@ -79,8 +79,8 @@ func (l *Lab) FunctionReplicas(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		if got := strings.Fields(out); len(got) != n || strings.Count(out, "True") != n {
-			return errors.Errorf("pods are ready: %v", got)
+		if conditions := strings.Fields(out); len(conditions) != n || strings.Count(out, "True") != n {
+			return errors.Errorf("pods are ready: %v", conditions)
 		}
 		return nil
 	})
@@ -96,7 +96,7 @@ func (o *Ours) Big(ctx context.Context, replicas int) error {
 	}
 	want := fmt.Sprintf("%[1]d/%[1]d True True", 2*replicas)
 	return o.lab.until(ctx, fmt.Sprintf("%d proxies", 2*replicas), func(ctx context.Context) error {
-		got, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleendpoints/"+big,
+		status, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleendpoints/"+big,
 			`-o=jsonpath={.status.healthyEndpoints}/{.status.totalEndpoints} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="EgressReady")].status}`)
 		if err != nil {
 			return err
@@ -105,8 +105,8 @@ func (o *Ours) Big(ctx context.Context, replicas int) error {
 		if err != nil {
 			return err
 		}
-		if n := len(strings.Fields(machines)); got != want || n != 2*replicas {
-			return errors.Errorf("%s, %d machines", got, n)
+		if n := len(strings.Fields(machines)); status != want || n != 2*replicas {
+			return errors.Errorf("%s, %d machines", status, n)
 		}
 		return nil
 	})
@@ -122,12 +122,12 @@ func (o *Ours) BigServices(ctx context.Context, n int) error {
 		return err
 	}
 	return o.lab.until(ctx, fmt.Sprintf("%d services", n), func(ctx context.Context) error {
-		got, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleservices", "--selector=app="+big,
+		conditions, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleservices", "--selector=app="+big,
 			`-o=jsonpath={.items[*].status.conditions[?(@.type=="Advertised")].status}`)
 		if err != nil {
 			return err
 		}
-		if hosted := strings.Count(got, "True"); hosted != n {
+		if hosted := strings.Count(conditions, "True"); hosted != n {
 			return errors.Errorf("%d services are hosted", hosted)
 		}
 		return nil
@@ -136,17 +136,17 @@ func (o *Ours) BigServices(ctx context.Context, n int) error {
 
 // Quiet waits until no function has been called for a while.
 func (l *Lab) Quiet(ctx context.Context, d time.Duration) error {
-	last, since := -1.0, time.Now()
+	last, lastChange := -1.0, time.Now()
 	return l.until(ctx, "functions at rest", func(ctx context.Context) error {
 		c, err := l.Counters(ctx)
 		if err != nil {
 			return err
 		}
 		if c.Calls != last {
-			last, since = c.Calls, time.Now()
+			last, lastChange = c.Calls, time.Now()
 		}
-		if time.Since(since) < d {
-			return errors.Errorf("%g calls, the last %s ago", last, time.Since(since).Round(time.Second))
+		if time.Since(lastChange) < d {
+			return errors.Errorf("%g calls, the last %s ago", last, time.Since(lastChange).Round(time.Second))
 		}
 		return nil
 	})

@@ -69,15 +69,15 @@ func (l *Lab) apply(ctx context.Context, manifest string) error {
 }
 
 // start starts a load on a URL, from the tailnet or from the cluster.
-func (l *Lab) start(ctx context.Context, from, url string, args ...string) (*load.Traffic, error) {
-	return load.Start(ctx, l.program, append([]string{"--from=" + from, url}, args...)...)
+func (l *Lab) start(ctx context.Context, source, url string, args ...string) (*load.Traffic, error) {
+	return load.Start(ctx, l.program, append([]string{"--from=" + source, url}, args...)...)
 }
 
 // until polls until check returns nil, at most for upLimit.
-func (l *Lab) until(ctx context.Context, what string, check func(context.Context) error) error {
+func (l *Lab) until(ctx context.Context, description string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, upLimit)
 	defer cancel()
-	return errors.Wrapf(retry.Until(ctx, 500*time.Millisecond, check), "%s: not within %s", what, upLimit)
+	return errors.Wrapf(retry.Until(ctx, 500*time.Millisecond, check), "%s: not within %s", description, upLimit)
 }
 
 // condition returns an error unless an object has a condition.

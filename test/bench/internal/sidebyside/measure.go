@@ -38,9 +38,9 @@ func (l *Lab) Egress(ctx context.Context, s Side, name string) (time.Duration, e
 	return l.first(ctx, "cluster", s.EgressURL(name), func() error { return s.ApplyEgress(ctx, name) })
 }
 
-func (l *Lab) first(ctx context.Context, from, url string, apply func() error) (time.Duration, error) {
+func (l *Lab) first(ctx context.Context, source, url string, apply func() error) (time.Duration, error) {
 	// The load starts before the object is applied, so that its start does not count.
-	t, err := l.start(ctx, from, url, "--first", "--new-connections", "--timeout=1s", "--for="+firstLimit.String())
+	t, err := l.start(ctx, source, url, "--first", "--new-connections", "--timeout=1s", "--for="+firstLimit.String())
 	if err != nil {
 		return 0, err
 	}
@@ -54,8 +54,8 @@ func (l *Lab) first(ctx context.Context, from, url string, apply func() error) (
 }
 
 // Load sends requests to an ingress for some time at the maximum rate, on open connections.
-func (l *Lab) Load(ctx context.Context, from, url string, workers int, d time.Duration) (load.Report, error) {
-	t, err := l.start(ctx, from, url, "--workers="+strconv.Itoa(workers), "--for="+d.String())
+func (l *Lab) Load(ctx context.Context, source, url string, workers int, d time.Duration) (load.Report, error) {
+	t, err := l.start(ctx, source, url, "--workers="+strconv.Itoa(workers), "--for="+d.String())
 	if err != nil {
 		return load.Report{}, err
 	}
@@ -92,7 +92,7 @@ func (l *Lab) rollPod(ctx context.Context, namespace, name string) error {
 	uid := func(ctx context.Context) (string, error) {
 		return l.kubectl(ctx, "get", "--namespace="+namespace, "pod", name, "--ignore-not-found", "-o=jsonpath={.metadata.uid}")
 	}
-	before, err := uid(ctx)
+	previous, err := uid(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,11 +100,11 @@ func (l *Lab) rollPod(ctx context.Context, namespace, name string) error {
 		return err
 	}
 	return l.until(ctx, "the pod that was rolled", func(ctx context.Context) error {
-		now, err := uid(ctx)
+		current, err := uid(ctx)
 		if err != nil {
 			return err
 		}
-		if now == "" || now == before {
+		if current == "" || current == previous {
 			return errors.New("the new pod does not exist")
 		}
 		ready, err := l.kubectl(ctx, "get", "--namespace="+namespace, "pod", name, "-o=jsonpath={.status.conditions[?(@.type==\"Ready\")].status}")

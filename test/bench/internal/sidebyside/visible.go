@@ -33,7 +33,7 @@ func (s Sharing) gateway() string {
 // A Change has the times from kubectl apply until a route answered in the tailnet, and from kubectl
 // delete until it stopped.
 type Change struct {
-	Visible, Gone time.Duration
+	Visible, Removed time.Duration
 }
 
 // InstallGateways installs Envoy Gateway with the extension.
@@ -118,7 +118,7 @@ func (o *Ours) change(ctx context.Context, s Sharing, name string) (Change, erro
 		failed = errors.Join(failed, t.Stop())
 	}
 	<-ended
-	return Change{Visible: r.First.Sub(applied), Gone: max(r.Last.Sub(deleted), 0)}, errors.Join(failed, err)
+	return Change{Visible: r.First.Sub(applied), Removed: max(r.Last.Sub(deleted), 0)}, errors.Join(failed, err)
 }
 
 // routeAt returns a route at a path of a shared Gateway.

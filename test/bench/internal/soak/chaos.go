@@ -22,8 +22,8 @@ type outage struct {
 type step struct {
 	name string
 	// early reports that the step ends processes whose growth is measured later.
-	early bool
-	do    func(c *chaos, ctx context.Context) error
+	early  bool
+	action func(c *chaos, ctx context.Context) error
 }
 
 func steps() []step {
@@ -73,7 +73,7 @@ func (c *chaos) run(ctx context.Context, early time.Time) error {
 		c.say("%s", s.name)
 		began := time.Now()
 		// A step under way completes before the end.
-		if err := s.do(c, context.WithoutCancel(ctx)); err != nil {
+		if err := s.action(c, context.WithoutCancel(ctx)); err != nil {
 			return errors.Wrap(err, s.name)
 		}
 		c.outages = append(c.outages, outage{span: span{began, time.Now()}, name: s.name})

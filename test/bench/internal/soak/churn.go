@@ -11,8 +11,8 @@ import (
 
 // An edit changes the model and the objects in the API server.
 type edit struct {
-	name string
-	do   func(w *Environment, ctx context.Context) error
+	name   string
+	action func(w *Environment, ctx context.Context) error
 }
 
 // edits returns the edits that churn selects from at random.
@@ -43,7 +43,7 @@ func (w *Environment) churn(ctx context.Context, pause time.Duration) (map[strin
 		}
 		e := pick(w.model, all)
 		// An edit that has begun is completed, because the model has it already.
-		if err := e.do(w, context.WithoutCancel(ctx)); err != nil {
+		if err := e.action(w, context.WithoutCancel(ctx)); err != nil {
 			return done, err
 		}
 		done[e.name]++
@@ -63,21 +63,21 @@ func (w *Environment) changeEndpoints(ctx context.Context) error {
 // replaceRoute replaces a route by a new one, with a policy if the old one had one.
 func (w *Environment) replaceRoute(ctx context.Context) error {
 	i := w.model.rand.IntN(len(w.model.routes))
-	old, now := w.model.routes[i], w.model.newRoute()
-	now.connections = old.connections
-	w.model.routes[i] = now
+	old, replacement := w.model.routes[i], w.model.newRoute()
+	replacement.connections = old.connections
+	w.model.routes[i] = replacement
 	if old.connections > 0 {
 		if err := w.remove(ctx, old.policy()); err != nil {
 			return err
 		}
-		if err := w.put(ctx, now.policy()); err != nil {
+		if err := w.put(ctx, replacement.policy()); err != nil {
 			return err
 		}
 	}
 	if err := w.remove(ctx, old.object()); err != nil {
 		return err
 	}
-	return w.put(ctx, now.object())
+	return w.put(ctx, replacement.object())
 }
 
 // reorder reorders the rules of a route.
@@ -105,9 +105,9 @@ func (w *Environment) replaceTarget(ctx context.Context) error {
 	m := w.model
 	i := m.rand.IntN(len(m.targets))
 	old := m.targets[i]
-	now := m.newTarget(old.remote)
-	m.targets[i] = now
-	if err := w.put(ctx, append(now.objects(), m.proxySet())...); err != nil {
+	replacement := m.newTarget(old.remote)
+	m.targets[i] = replacement
+	if err := w.put(ctx, append(replacement.objects(), m.proxySet())...); err != nil {
 		return err
 	}
 	early := m.rand.IntN(2) == 0
@@ -117,7 +117,7 @@ func (w *Environment) replaceTarget(ctx context.Context) error {
 		}
 	}
 	for _, r := range m.naming(old) {
-		r.rules[slices.Index(r.rules, old)] = now
+		r.rules[slices.Index(r.rules, old)] = replacement
 		if err := w.put(ctx, r.object()); err != nil {
 			return err
 		}
@@ -136,15 +136,15 @@ func (w *Environment) changeHealthCheck(ctx context.Context) error {
 
 // changePolicy changes the policy of a route, or moves it to another.
 func (w *Environment) changePolicy(ctx context.Context) error {
-	has := func(r *route) bool { return r.connections > 0 }
-	r := pick(w.model, having(w.model.routes, has))
+	hasPolicy := func(r *route) bool { return r.connections > 0 }
+	r := pick(w.model, having(w.model.routes, hasPolicy))
 	if w.model.rand.IntN(2) == 0 {
-		to := pick(w.model, having(w.model.routes, func(r *route) bool { return !has(r) }))
+		dst := pick(w.model, having(w.model.routes, func(r *route) bool { return !hasPolicy(r) }))
 		r.connections = 0
 		if err := w.remove(ctx, r.policy()); err != nil {
 			return err
 		}
-		r = to
+		r = dst
 	}
 	r.connections = w.model.connections()
 	return w.put(ctx, r.policy())
@@ -153,20 +153,20 @@ func (w *Environment) changePolicy(ctx context.Context) error {
 // changeCluster lets another cluster join one target, and leave another.
 func (w *Environment) changeCluster(ctx context.Context) error {
 	joined := pick(w.model, having(w.model.targets, func(t *target) bool { return !t.remote }))
-	left := pick(w.model, having(w.model.targets, func(t *target) bool { return t.remote }))
+	detached := pick(w.model, having(w.model.targets, func(t *target) bool { return t.remote }))
 	joined.remote = true
 	if err := w.put(ctx, w.model.proxySet(), joined.attachment()); err != nil {
 		return err
 	}
-	if len(left.addresses) == 0 {
-		left.addresses = w.model.addresses()
-		if err := w.put(ctx, left.slice()); err != nil {
+	if len(detached.addresses) == 0 {
+		detached.addresses = w.model.addresses()
+		if err := w.put(ctx, detached.slice()); err != nil {
 			return err
 		}
 	}
-	if err := w.remove(ctx, left.attachment()); err != nil {
+	if err := w.remove(ctx, detached.attachment()); err != nil {
 		return err
 	}
-	left.remote = false
+	detached.remote = false
 	return w.put(ctx, w.model.proxySet())
 }

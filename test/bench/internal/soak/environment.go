@@ -47,8 +47,8 @@ const (
 	stopLimit  = 30 * time.Second
 
 	// poll is the interval of checks, and of the repetition of writes.
-	poll  = 100 * time.Millisecond
-	again = 500 * time.Millisecond
+	poll          = 100 * time.Millisecond
+	retryInterval = 500 * time.Millisecond
 )
 
 // An Environment holds all processes of a soak.
@@ -227,11 +227,11 @@ func (w *Environment) remove(ctx context.Context, objects ...client.Object) erro
 	return nil
 }
 
-// retry repeats do until it succeeds.
-func (w *Environment) retry(ctx context.Context, do func() error) error {
+// retry repeats fn until it succeeds.
+func (w *Environment) retry(ctx context.Context, fn func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	return retry.Until(ctx, again, func(context.Context) error { return do() })
+	return retry.Until(ctx, retryInterval, func(context.Context) error { return fn() })
 }
 
 // apply applies a whole object, except for its status.

@@ -56,9 +56,9 @@ func (w *Environment) request(ctx context.Context, c *http.Client, host, path st
 
 // probe sends one request to a route's target.
 func (w *Environment) probe(ctx context.Context, c *http.Client, r *route, t *target) error {
-	by, err := w.request(ctx, c, r.host(), t.name)
-	if err == nil && !slices.Contains(t.answers(), by) {
-		err = errors.Errorf("%s/%s returns %s, want one of %v", r.host(), t.name, by, t.answers())
+	responder, err := w.request(ctx, c, r.host(), t.name)
+	if err == nil && !slices.Contains(t.answers(), responder) {
+		err = errors.Errorf("%s/%s returns %s, want one of %v", r.host(), t.name, responder, t.answers())
 	}
 	return err
 }
@@ -120,21 +120,21 @@ func (l *load) note(began time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.requests++
-	now := time.Now()
+	at := time.Now()
 	if err != nil {
-		l.failed = append(l.failed, failure{span: span{began, now}, err: err})
+		l.failed = append(l.failed, failure{span: span{began, at}, err: err})
 		return
 	}
-	l.longest = max(l.longest, now.Sub(began))
+	l.longest = max(l.longest, at.Sub(began))
 }
 
-// excuse permits requests to fail while do runs.
-func (l *load) excuse(do func() error) error {
+// excuse permits requests to fail while fn runs.
+func (l *load) excuse(fn func() error) error {
 	l.mu.Lock()
 	i := len(l.excused)
 	l.excused = append(l.excused, span{began: time.Now()})
 	l.mu.Unlock()
-	err := do()
+	err := fn()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.excused[i].ended = time.Now()

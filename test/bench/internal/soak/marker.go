@@ -92,10 +92,10 @@ func (w *Environment) markRoutes(ctx context.Context, m *markers) error {
 	c := w.gateway.Client()
 	defer c.CloseIdleConnections()
 	path := func(n int) string { return fmt.Sprintf("m%d", n) }
-	to := w.quiet[0]
+	backend := w.quiet[0]
 	return m.run(ctx, func(ctx context.Context, n int) error {
 		r := (&route{name: marker}).object()
-		r.Spec.Rules = append(r.Spec.Rules, rule("/"+path(n), to.name))
+		r.Spec.Rules = append(r.Spec.Rules, rule("/"+path(n), backend.name))
 		return w.put(ctx, r)
 	}, func(ctx context.Context, n int) error {
 		_, err := w.request(ctx, c, (&route{name: marker}).host(), path(n))
@@ -125,17 +125,17 @@ func (m *markers) late(outages []outage) map[string]time.Duration {
 	defer m.mu.Unlock()
 	out := map[string]time.Duration{}
 	for _, s := range m.all {
-		from, name := s.began, calm
+		start, name := s.began, calm
 		for _, o := range outages {
 			if !s.overlaps(o.span) {
 				continue
 			}
 			name = o.name
-			if !o.ended.After(s.ended) && o.ended.After(from) {
-				from = o.ended
+			if !o.ended.After(s.ended) && o.ended.After(start) {
+				start = o.ended
 			}
 		}
-		out[name] = max(out[name], s.ended.Sub(from))
+		out[name] = max(out[name], s.ended.Sub(start))
 	}
 	return out
 }

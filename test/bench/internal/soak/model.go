@@ -119,12 +119,12 @@ func (r *route) object() *gwapiv1.HTTPRoute {
 }
 
 // rule returns a rule to a target.
-func rule(path, to string) gwapiv1.HTTPRouteRule {
+func rule(path, backend string) gwapiv1.HTTPRouteRule {
 	return gwapiv1.HTTPRouteRule{
 		Matches: []gwapiv1.HTTPRouteMatch{{Path: &gwapiv1.HTTPPathMatch{Type: ptr.To(gwapiv1.PathMatchPathPrefix), Value: &path}}},
 		BackendRefs: []gwapiv1.HTTPBackendRef{{BackendRef: gwapiv1.BackendRef{BackendObjectReference: gwapiv1.BackendObjectReference{
 			Group: ptr.To[gwapiv1.Group](gatewayv1alpha1.Group), Kind: ptr.To[gwapiv1.Kind](gatewayv1alpha1.TailscaleServicesKind),
-			Name: gwapiv1.ObjectName(to), Port: ptr.To[gwapiv1.PortNumber](gateway.BackendPort),
+			Name: gwapiv1.ObjectName(backend), Port: ptr.To[gwapiv1.PortNumber](gateway.BackendPort),
 		}}}},
 	}
 }
@@ -196,9 +196,9 @@ func (m *wanted) addresses() []string {
 	return out
 }
 
-// having returns the elements for which has returns true.
-func having[T any](from []T, has func(T) bool) []T {
-	return slices.DeleteFunc(slices.Clone(from), func(t T) bool { return !has(t) })
+// having returns the elements for which match returns true.
+func having[T any](items []T, match func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(items), func(t T) bool { return !match(t) })
 }
 
 // naming returns the routes that refer to a target.
@@ -206,7 +206,7 @@ func (m *wanted) naming(t *target) []*route {
 	return having(m.routes, func(r *route) bool { return slices.Contains(r.rules, t) })
 }
 
-func pick[T any](m *wanted, from []T) T { return from[m.rand.IntN(len(from))] }
+func pick[T any](m *wanted, items []T) T { return items[m.rand.IntN(len(items))] }
 
 // proxySet returns a ProxySet with a port for each target that another cluster hosts.
 func (m *wanted) proxySet() client.Object {

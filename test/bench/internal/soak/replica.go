@@ -156,12 +156,12 @@ func (r *replica) heap(ctx context.Context, query string) ([]byte, error) {
 }
 
 // keepHeap writes a heap profile to the folder of logs, to find the cause of growth.
-func (r *replica) keepHeap(ctx context.Context, logs string, after time.Duration) error {
+func (r *replica) keepHeap(ctx context.Context, logs string, elapsed time.Duration) error {
 	b, err := r.heap(ctx, "")
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("heap-%04.0fs.pb.gz", after.Seconds())
+	name := fmt.Sprintf("heap-%04.0fs.pb.gz", elapsed.Seconds())
 	return errors.Wrap(os.WriteFile(filepath.Join(logs, name), b, 0o600), "cannot keep a profile of the heap")
 }
 
@@ -207,11 +207,11 @@ func (r *replica) close() error {
 func (w *Environment) serving(ctx context.Context) (*replica, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	var before [2]uint64
+	var counts [2]uint64
 	for i, r := range w.replicas {
 		err := until(ctx, func(ctx context.Context) error {
 			var err error
-			before[i], err = r.hooks(ctx)
+			counts[i], err = r.hooks(ctx)
 			return err
 		})
 		if err != nil {
@@ -225,7 +225,7 @@ func (w *Environment) serving(ctx context.Context) (*replica, error) {
 			if err != nil {
 				return err
 			}
-			if n > before[i] {
+			if n > counts[i] {
 				found = r
 				return nil
 			}

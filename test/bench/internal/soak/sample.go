@@ -79,7 +79,7 @@ func (w *Environment) sampleMetrics(ctx context.Context, r *replica, values map[
 	if err != nil {
 		return errors.Wrap(err, "cannot read metrics")
 	}
-	for name, to := range map[string]string{
+	for name, key := range map[string]string{
 		"process_resident_memory_bytes": RSS,
 		"go_goroutines":                 Goroutines,
 		"process_open_fds":              Files,
@@ -89,7 +89,7 @@ func (w *Environment) sampleMetrics(ctx context.Context, r *replica, values map[
 		if len(all) != 1 {
 			return errors.Errorf("the extension has no metric %s", name)
 		}
-		values[to] = all[0].GetGauge().GetValue()
+		values[key] = all[0].GetGauge().GetValue()
 	}
 	values[hooks] = 0
 	for _, m := range families[hookMetric].GetMetric() {
@@ -154,27 +154,27 @@ func (s sample) comparable(other sample) bool {
 // trend returns the trend of a value since a time, of samples with streams of Envoy, because the
 // value without streams differs. It compares only samples with equal activity and about the same
 // number of streams.
-func trend(samples []sample, of string, from time.Time, over time.Duration) (Trend, error) {
-	counts := func(s sample) bool { return !s.at.Before(from) && s.values[Streams] > 0 }
-	asked := busy(samples)
+func trend(samples []sample, metric string, start time.Time, window time.Duration) (Trend, error) {
+	counts := func(s sample) bool { return !s.at.Before(start) && s.values[Streams] > 0 }
+	activity := busy(samples)
 	var values, slopes []float64
 	for i, s := range samples {
 		if !counts(s) {
 			continue
 		}
-		values = append(values, s.values[of])
-		for j, before := range samples[:i] {
-			if counts(before) && asked[i] == asked[j] && s.comparable(before) {
-				slopes = append(slopes, (s.values[of]-before.values[of])/s.at.Sub(before.at).Seconds())
+		values = append(values, s.values[metric])
+		for j, previous := range samples[:i] {
+			if counts(previous) && activity[i] == activity[j] && s.comparable(previous) {
+				slopes = append(slopes, (s.values[metric]-previous.values[metric])/s.at.Sub(previous.at).Seconds())
 			}
 		}
 	}
 	if len(slopes) == 0 {
-		return Trend{}, errors.Errorf("there are %d samples of %s, too few for a trend", len(values), of)
+		return Trend{}, errors.Errorf("there are %d samples of %s, too few for a trend", len(values), metric)
 	}
 	t := Trend{First: values[0], Last: values[len(values)-1]}
 	if m := middle(values); m != 0 {
-		t.Growth = 100 * middle(slopes) * over.Seconds() / m
+		t.Growth = 100 * middle(slopes) * window.Seconds() / m
 	}
 	return t, nil
 }

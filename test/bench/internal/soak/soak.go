@@ -118,8 +118,8 @@ func (w *Environment) fill(ctx context.Context, r *Report, o Options) error {
 		return err
 	}
 	w.judge(r, l, c, o.Say)
-	for _, of := range []string{RSS, Heap, Goroutines, Files, Streams, EnvoyMemory, EnvoyClusters} {
-		if r.Trends[of], err = trend(samples, of, half, o.Duration); err != nil {
+	for _, metric := range []string{RSS, Heap, Goroutines, Files, Streams, EnvoyMemory, EnvoyClusters} {
+		if r.Trends[metric], err = trend(samples, metric, half, o.Duration); err != nil {
 			return err
 		}
 	}
@@ -128,8 +128,8 @@ func (w *Environment) fill(ctx context.Context, r *Report, o Options) error {
 
 // judge fills the report from the observations of the run.
 func (w *Environment) judge(r *Report, l *load, c *chaos, say func(string, ...any)) {
-	for _, of := range c.outages {
-		r.Outages[of.name]++
+	for _, o := range c.outages {
+		r.Outages[o.name]++
 	}
 	r.Requests, r.Longest = l.counts()
 	lost := l.lost()
@@ -146,8 +146,8 @@ func (w *Environment) compare(ctx context.Context, r *Report, say func(string, .
 	say("comparing with a fresh start")
 	wrong := w.right(ctx)
 	r.Wrong = len(wrong)
-	for _, one := range wrong[:min(len(wrong), 10)] {
-		say("wrong: %s", one)
+	for _, mismatch := range wrong[:min(len(wrong), 10)] {
+		say("wrong: %s", mismatch)
 	}
 	different, err := w.sameAsFresh(ctx)
 	r.Different = len(different)

@@ -30,12 +30,12 @@ func TestTrend(t *testing.T) {
 		s.values[Streams] = 0
 	}
 	reconnected := samples(9, 9, 1, 2, 3, 4, 4)
-	for i, of := range []float64{200, 200, 10, 100, 150, 190, 200} {
-		reconnected[i].values[Streams] = of
+	for i, streams := range []float64{200, 200, 10, 100, 150, 190, 200} {
+		reconnected[i].values[Streams] = streams
 	}
 	for _, s := range [][]sample{busy, leaky} {
-		for i, of := range s {
-			of.values[hooks] = float64(max(i-4, 0))
+		for i, point := range s {
+			point.values[hooks] = float64(max(i-4, 0))
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -70,16 +70,16 @@ func TestLate(t *testing.T) {
 		reason string
 		served span
 		want   time.Duration
-		in     string
+		outage string
 	}{
-		"Calm":   {reason: "Without an outage, the whole time counts", served: spanOf(1, 4), want: 3 * time.Second, in: calm},
-		"After":  {reason: "A change that is served after an outage counts from the outage's end", served: spanOf(5, 75), want: 5 * time.Second, in: "down"},
-		"Within": {reason: "A change that is written in an outage counts from the outage's end", served: spanOf(60, 72), want: 2 * time.Second, in: "down"},
-		"Amid":   {reason: "A change that is served in an outage counts from its write", served: spanOf(20, 35), want: 15 * time.Second, in: "down"},
+		"Calm":   {reason: "Without an outage, the whole time counts", served: spanOf(1, 4), want: 3 * time.Second, outage: calm},
+		"After":  {reason: "A change that is served after an outage counts from the outage's end", served: spanOf(5, 75), want: 5 * time.Second, outage: "down"},
+		"Within": {reason: "A change that is written in an outage counts from the outage's end", served: spanOf(60, 72), want: 2 * time.Second, outage: "down"},
+		"Amid":   {reason: "A change that is served in an outage counts from its write", served: spanOf(20, 35), want: 15 * time.Second, outage: "down"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := (&markers{all: []span{tc.served}}).late(down)
-			if d := cmp.Diff(map[string]time.Duration{tc.in: tc.want}, got); d != "" {
+			if d := cmp.Diff(map[string]time.Duration{tc.outage: tc.want}, got); d != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, d)
 			}
 		})

@@ -108,11 +108,11 @@ func (w *Environment) sameAsFresh(ctx context.Context) (map[string]string, error
 }
 
 // differences returns the differences by name.
-func differences(want, got map[string]string) map[string]string {
+func differences(want, actual map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, m := range []map[string]string{want, got} {
+	for _, m := range []map[string]string{want, actual} {
 		for name := range m {
-			if diff := cmp.Diff(want[name], got[name]); diff != "" {
+			if diff := cmp.Diff(want[name], actual[name]); diff != "" {
 				out[name] = diff
 			}
 		}
@@ -172,8 +172,8 @@ func (w *Environment) config(ctx context.Context) (map[string]string, error) {
 			if !ok {
 				continue
 			}
-			for _, one := range list {
-				plain := settled(one)
+			for _, resource := range list {
+				plain := settled(resource)
 				b, err := json.Marshal(plain)
 				if err != nil {
 					return nil, errors.Wrap(err, "cannot encode Envoy's resources")
@@ -190,11 +190,11 @@ func settled(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
-		for k, of := range v {
+		for k, value := range v {
 			switch k {
 			case "last_updated", "version_info", "health_status", "client_status":
 			default:
-				out[k] = settled(of)
+				out[k] = settled(value)
 			}
 		}
 		return out
@@ -220,8 +220,8 @@ func nameOf(v any) string {
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		if of, ok := m[k].(map[string]any); ok {
-			return nameOf(of)
+		if nested, ok := m[k].(map[string]any); ok {
+			return nameOf(nested)
 		}
 	}
 	return ""

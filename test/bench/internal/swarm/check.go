@@ -58,8 +58,8 @@ func (s *swarm) shared() []string {
 // restore deletes the shared service outside of the providers while a cluster attaches.
 func (s *swarm) restore(ctx context.Context, r *Report) error {
 	i := slices.IndexFunc(s.clusters, func(c *cluster) bool { return !c.attached })
-	before := s.shared()
-	if i < 0 || len(before) == 0 {
+	previous := s.shared()
+	if i < 0 || len(previous) == 0 {
 		return errors.New("no cluster is detached, or none attached")
 	}
 	c := s.clusters[i]
@@ -91,7 +91,7 @@ func (s *swarm) restore(ctx context.Context, r *Report) error {
 		return err
 	}
 	r.Restored = time.Since(deleted)
-	r.Readdressed = s.shared()[0] != before[0]
+	r.Readdressed = s.shared()[0] != previous[0]
 	return harness.Eventually(ctx, settleLimit, "the cluster to be attached", func(context.Context) error {
 		return s.tracker.AllReady(len(s.attached()))
 	})

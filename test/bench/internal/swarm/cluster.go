@@ -51,27 +51,27 @@ func (c *cluster) makeMachine(ctx context.Context, node string) error {
 	if err := c.env.Kube.Create(ctx, m); err != nil {
 		return errors.Wrap(err, "cannot create a Machine")
 	}
-	before := m.DeepCopy()
+	original := m.DeepCopy()
 	m.Object["status"] = map[string]any{
 		"atProvider": map[string]any{"nodeID": node},
 		"agent": map[string]any{"services": []any{map[string]any{
 			"name": service, "advertised": true, "accepted": true, "healthyBackends": int64(1), "totalBackends": int64(1),
 		}}},
 	}
-	return errors.Wrap(c.env.Kube.Status().Patch(ctx, m, client.MergeFrom(before)), "cannot report for a Machine")
+	return errors.Wrap(c.env.Kube.Status().Patch(ctx, m, client.MergeFrom(original)), "cannot report for a Machine")
 }
 
 // toggle attaches or detaches. Sometimes the provider is killed meanwhile.
 func (c *cluster) toggle(ctx context.Context) error {
 	crash := c.dice.Float64() < crashes
-	after := time.Duration(c.dice.Int64N(int64(2 * time.Second)))
+	delay := time.Duration(c.dice.Int64N(int64(2 * time.Second)))
 	done := make(chan error, 1)
 	go func() {
 		if !crash {
 			done <- nil
 			return
 		}
-		if err := harness.Pause(ctx, after); err != nil {
+		if err := harness.Pause(ctx, delay); err != nil {
 			done <- err
 			return
 		}

@@ -192,19 +192,19 @@ func (s *swarm) rest(ctx context.Context, r *Report) error {
 // quiet counts the writes of the first poll without writes, or of the third.
 func (s *swarm) quiet(ctx context.Context, r *Report) error {
 	for range 3 {
-		before := s.audit.writes()
+		previous := s.audit.writes()
 		if err := harness.Pause(ctx, s.Poll); err != nil {
 			return err
 		}
-		if s.audit.writes() == before {
+		if s.audit.writes() == previous {
 			break
 		}
 	}
-	before := s.audit.writes()
+	previous := s.audit.writes()
 	if err := harness.Pause(ctx, 2*s.Poll); err != nil {
 		return err
 	}
-	r.WritesAtRest = s.audit.writes() - before
+	r.WritesAtRest = s.audit.writes() - previous
 	return nil
 }
 
@@ -221,10 +221,10 @@ func (s *swarm) leave(ctx context.Context, r *Report) error {
 	return nil
 }
 
-func (s *swarm) each(ctx context.Context, cs []*cluster, do func(ctx context.Context, i int, c *cluster) error) error {
+func (s *swarm) each(ctx context.Context, cs []*cluster, fn func(ctx context.Context, i int, c *cluster) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, c := range cs {
-		g.Go(func() error { return errors.Wrapf(do(ctx, i, c), "cluster %s", c.id) })
+		g.Go(func() error { return errors.Wrapf(fn(ctx, i, c), "cluster %s", c.id) })
 	}
 	return g.Wait()
 }
