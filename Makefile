@@ -52,7 +52,8 @@ demo-down: ## Take the demo down, without a trace beside the cache.
 	$(DEMO) down
 
 .PHONY: test
-test: lint check-generate check-platforms check-docs test-unit test-race test-integration test-e2e ## Run all that CI runs.
+test: ## Run all that CI runs, also after a stage that fails, and show a table of stages.
+	go run ./hack/stages lint check-generate check-platforms check-docs test-unit test-race test-integration test-e2e
 
 ##@ Develop
 

@@ -42,15 +42,15 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z]\w*)\(`)
 	// makeCommand matches a call of make where texts have commands: in backquotes, at the beginning of a line
 	// or of a step, and after sudo and its variables.
-	makeCommand = regexp.MustCompile("(?:`|^\\s*(?:\\$ |- run: |run: )?|sudo [^\\n]*)make((?: [a-z][a-z-]+)+)")
-	target      = regexp.MustCompile(`(?m)^([a-z][a-z-]*):(.*?)(?: ## .*)?$`)
+	makeCommand = regexp.MustCompile("(?:`|^\\s*(?:\\$ |- run: |run: )?|sudo [^\\n]*)make((?: [a-z][a-z0-9-]+)+)")
+	target      = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(.*?)(?: ## .*)?$`)
 	comment     = regexp.MustCompile(`(?:^|\s)//(.*)`)
 	buildTag    = regexp.MustCompile(`(?m)^//go:build (.*)$`)
 	tagWord     = regexp.MustCompile(`[a-z0-9_]+`)
 	// goTest matches the tags and the packages of a command.
 	goTest = regexp.MustCompile(`-tags=([a-z0-9,]+)(.*)`)
 	// workflowWords matches what a step runs, and the targets of a matrix.
-	targetWord    = regexp.MustCompile(`^[a-z][a-z-]*$`)
+	targetWord    = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	workflowWords = regexp.MustCompile(`^(?:.*\bmake |\s+- |\s+target: )(.*)`)
 	// otherProject matches the name of a project or of a version, whose paths are not in this repository.
 	otherProject = regexp.MustCompile(`(?i)\bv\d+\.\d+|envoy gateway|envoyproxy/|crossplane|tailscale's|tailscale\.com|tailscaled \d|kubernetes|argo ?cd|flux|gateway-api|containerd|containerboot`)
@@ -289,6 +289,16 @@ var outside = map[string]string{
 // unscheduled returns the targets that no workflow runs, directly or as a prerequisite, and that are not in outside.
 func (t tree) unscheduled() []reference {
 	targets := t.targets()
+	// Recipes that call make, or stages, run those targets, too.
+	for name := range targets {
+		_, recipe, _ := strings.Cut(t[makefile], "\n"+name+":")
+		recipe, _, _ = strings.Cut(recipe, "\n\n")
+		for l := range strings.Lines(recipe) {
+			if strings.Contains(l, "$(MAKE)") || strings.Contains(l, "go run ./hack/stages ") {
+				targets[name] = append(targets[name], strings.Fields(l)...)
+			}
+		}
+	}
 	reached := map[string]bool{}
 	var reach func(name string)
 	reach = func(name string) {
@@ -315,21 +325,6 @@ func (t tree) unscheduled() []reference {
 					break
 				}
 				reach(w)
-			}
-		}
-	}
-	// Recipes that call make run those targets, too.
-	for name := range targets {
-		if !reached[name] {
-			continue
-		}
-		_, recipe, _ := strings.Cut(t[makefile], "\n"+name+":")
-		recipe, _, _ = strings.Cut(recipe, "\n\n")
-		for l := range strings.Lines(recipe) {
-			if strings.Contains(l, "$(MAKE)") {
-				for _, w := range strings.Fields(l) {
-					reach(w)
-				}
 			}
 		}
 	}
