@@ -147,7 +147,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		hooks.WithLogger(log),
 		hooks.WithRecorder(hooks.RecorderFn(func(t hooks.Translation) {
 			settings.Translated(t.Gateway, t.Settings)
-			obs.Translated(t.Gateway, outcomes(t.Summary, src.Translated(t)))
+			obs.Translated(t.Gateway, t.Outcomes(src.Translated(t)))
 		})),
 	))
 	edsServer := newEndpointServer(serve.Credentials(certs.eds, certs.edsClients))
@@ -255,13 +255,4 @@ func each(ctx context.Context, changes *index.Subscription, fn func()) error {
 			fn()
 		}
 	}
-}
-
-// outcomes returns the counts of a translation by the labels of metrics.
-func outcomes(s hooks.Summary, stale int) map[string]int {
-	out := map[string]int{"shared": s.Shared, "own": s.Own, "dropped": s.Dropped, "rules": s.Rules, "split": s.Split, "enforced": s.Enforced, "stale": stale}
-	for reason, n := range s.Skipped {
-		out["left-"+string(reason)] += n
-	}
-	return out
 }

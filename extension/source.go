@@ -257,7 +257,7 @@ func (s *kubeSource) write(ctx context.Context) error {
 
 // Translated implements source.
 func (s *kubeSource) Translated(t hooks.Translation) int {
-	s.events.Translated(t.Gateway, t.LeftRules)
+	s.events.Translated(t.Gateway, t.SkippedRules)
 	stale := 0
 	for _, a := range t.Answers {
 		if s.resync.RecordAnswer(a.Gateway, a.Revision, a.Digest) {

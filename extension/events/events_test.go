@@ -78,13 +78,13 @@ func filtered(refused ...string) *ir.Snapshot {
 }
 
 func TestProblems(t *testing.T) {
-	unchangedRule := func(rule int, r hooks.Reason) map[string][]hooks.LeftRule {
-		return map[string][]hooks.LeftRule{"infra/gw": {{Route: shop, Rule: rule, Reason: r}}}
+	unchangedRule := func(rule int, r hooks.Reason) map[string][]hooks.SkippedRule {
+		return map[string][]hooks.SkippedRule{"infra/gw": {{Route: shop, Rule: rule, Reason: r}}}
 	}
 	cases := map[string]struct {
 		reason    string
 		snapshot  *ir.Snapshot
-		unchanged map[string][]hooks.LeftRule
+		unchanged map[string][]hooks.SkippedRule
 		want      []string
 	}{
 		"Filter": {
@@ -228,7 +228,7 @@ func TestRun(t *testing.T) {
 			reason: "The end of a reported problem is reported.",
 			action: func(t *testing.T, f fixture) {
 				t.Helper()
-				f.reporter.Translated("infra/gw", []hooks.LeftRule{{Route: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: shop.NamespacedName}, Reason: hooks.Patched}})
+				f.reporter.Translated("infra/gw", []hooks.SkippedRule{{Route: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: shop.NamespacedName}, Reason: hooks.Patched}})
 				apply(t, f, false, route("web"))
 				after(time.Minute)
 				apply(t, f, true, route("web"))

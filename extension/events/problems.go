@@ -28,7 +28,7 @@ var remedies = map[hooks.Reason]string{
 // problems returns the problems of all routes: backends without endpoints, client certificates
 // that cannot be presented, and rules that the hooks left unchanged. The status of a route
 // already reports references that are not permitted.
-func problems(s *ir.Snapshot, unchanged map[string][]hooks.LeftRule) map[problem]struct{} {
+func problems(s *ir.Snapshot, unchanged map[string][]hooks.SkippedRule) map[problem]struct{} {
 	out := map[problem]struct{}{}
 	for r := range s.Routes() {
 		for i := range r.Rules {

@@ -47,7 +47,7 @@ type Reporter struct {
 	// mu guards unchanged, which holds the rules that the last translation of each Gateway left
 	// unchanged.
 	mu        sync.Mutex
-	unchanged map[string][]hooks.LeftRule
+	unchanged map[string][]hooks.SkippedRule
 
 	// starts holds the time at which each problem began, and reported the problems that were
 	// reported. The next batch of problems may be reported at next. Only Run uses them.
@@ -60,13 +60,13 @@ type Reporter struct {
 func New(s *index.Store, recorder Recorder, log logging.Logger) *Reporter {
 	return &Reporter{
 		store: s, recorder: recorder, log: log, wake: make(chan struct{}, 1),
-		unchanged: map[string][]hooks.LeftRule{}, starts: map[problem]time.Time{}, reported: map[problem]bool{},
+		unchanged: map[string][]hooks.SkippedRule{}, starts: map[problem]time.Time{}, reported: map[problem]bool{},
 	}
 }
 
 // Translated records the rules that a translation of a Gateway left unchanged. It does not
 // block.
-func (r *Reporter) Translated(gateway string, unchanged []hooks.LeftRule) {
+func (r *Reporter) Translated(gateway string, unchanged []hooks.SkippedRule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(unchanged) == 0 && len(r.unchanged[gateway]) == 0 {

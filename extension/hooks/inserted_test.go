@@ -60,8 +60,8 @@ func TestInserted(t *testing.T) {
 			n := proto.Size(resources.Routes[0])
 			s := ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{tc.policy, policy("victim", toRoute(""), denies("a", under("/admin")))}})
 			out, summary := Translate(s, testSource, resources)
-			if summary.Refused != tc.refused {
-				t.Errorf("%s: %d routes are refused, want %d", tc.reason, summary.Refused, tc.refused)
+			if summary.Denied != tc.refused {
+				t.Errorf("%s: %d routes are refused, want %d", tc.reason, summary.Denied, tc.refused)
 			}
 			if grown := proto.Size(out.Routes[0]) - n; grown > measured*limits.NamespaceInsertions+64<<10 {
 				t.Errorf("%s: the message grew by %d bytes", tc.reason, grown)

@@ -130,7 +130,7 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 		return nil
 	}
 	if e.snapshot.Refuses(rules[0].Policy, k.route) {
-		e.summary.Refused++
+		e.summary.Denied++
 		return []*routev3.Route{refuse(r)}
 	}
 	out := make([]*routev3.Route, 0, len(rules))
@@ -151,7 +151,7 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 				n = base.with(ins.Insertion) + len(result.GetName())
 			}
 			if size += n; !e.inserted.admits(k.route.Namespace, size) {
-				e.summary.Refused++
+				e.summary.Denied++
 				return []*routev3.Route{refuse(r)}
 			}
 			out = append(out, result)
@@ -164,7 +164,7 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 		}
 	}
 	e.inserted.add(k.route.Namespace, size)
-	e.summary.Enforced += len(out)
+	e.summary.Inserted += len(out)
 	return out
 }
 

@@ -218,8 +218,8 @@ func TestPolicies(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if summary.Enforced != len(tc.want)-1 {
-				t.Errorf("\n%s\nTranslate(...): the summary counts %d routes, want %d", tc.reason, summary.Enforced, len(tc.want)-1)
+			if summary.Inserted != len(tc.want)-1 {
+				t.Errorf("\n%s\nTranslate(...): the summary counts %d routes, want %d", tc.reason, summary.Inserted, len(tc.want)-1)
 			}
 			filters := out.Listeners[0].GetFilterChains()[0].GetFilters()
 			if recordsClient := filters[0].GetName() == xds.ClientFilter; recordsClient != tc.recordsClient {
@@ -260,8 +260,8 @@ func TestPolicyOfListener(t *testing.T) {
 			resources := policed()
 			resources.Routes[0].VirtualHosts[0].Name = tc.host
 			_, summary := Translate(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{policy("p", tc.targets, denies("a"))}}), testSource, resources)
-			if summary.Enforced != tc.want {
-				t.Errorf("\n%s\nTranslate(...): want %d routes of policies, got %d", tc.reason, tc.want, summary.Enforced)
+			if summary.Inserted != tc.want {
+				t.Errorf("\n%s\nTranslate(...): want %d routes of policies, got %d", tc.reason, tc.want, summary.Inserted)
 			}
 		})
 	}

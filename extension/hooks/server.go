@@ -118,11 +118,11 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 	}
 	s.recorder.RecordTranslation(t)
 	describe(trace.SpanFromContext(ctx), t)
-	if t.Refused > 0 {
-		s.log.Info("Denied requests of routes that policies insert too many routes for; the status of the policies may say which", "gateway", t.Gateway, "routes", t.Refused)
+	if t.Denied > 0 {
+		s.log.Info("Denied requests of routes that policies insert too many routes for; the status of the policies may say which", "gateway", t.Gateway, "routes", t.Denied)
 	}
 	s.log.Debug("Translated", "hook", "PostTranslateModify", "gateway", t.Gateway, "duration", t.Duration,
-		"revision", t.Revision, "rules", t.Rules, "shared", t.Shared, "own", t.Own, "dropped", t.Dropped, "left", t.Skipped)
+		"revision", t.Revision, "rules", t.Rules, "shared", t.Shared, "dedicated", t.Dedicated, "removed", t.Removed, "skipped", t.Skipped)
 	return &pb.PostTranslateModifyResponse{
 		Clusters:  out.Clusters,
 		Secrets:   out.Secrets,
@@ -160,10 +160,10 @@ func describe(span trace.Span, t Translation) {
 		attribute.Int("rules", t.Rules),
 		attribute.Int("rules.split", t.Split),
 		attribute.Int("clusters.shared", t.Shared),
-		attribute.Int("clusters.own", t.Own),
-		attribute.Int("clusters.dropped", t.Dropped),
+		attribute.Int("clusters.dedicated", t.Dedicated),
+		attribute.Int("clusters.removed", t.Removed),
 	)
 	for _, reason := range slices.Sorted(maps.Keys(t.Skipped)) {
-		span.SetAttributes(attribute.Int("left."+string(reason), t.Skipped[reason]))
+		span.SetAttributes(attribute.Int("rules.skipped."+strings.ToLower(string(reason)), t.Skipped[reason]))
 	}
 }

@@ -49,7 +49,7 @@ func TestPostTranslateModify(t *testing.T) {
 				Clusters: egClusters(rule0), Secrets: secrets,
 				Routes: ofGateway(t, egRoutes(egRoute(match0, prefix("/"), to(rule0)))),
 			},
-			want:     Translation{Gateway: "infra/gw", Revision: 7, Summary: Summary{Shared: 1, Dropped: 1, Rules: 1}},
+			want:     Translation{Gateway: "infra/gw", Revision: 7, Summary: Summary{Shared: 1, Removed: 1, Rules: 1}},
 			clusters: []string{webHTTP},
 		},
 		"Listener": {

@@ -31,30 +31,30 @@ type Resources struct {
 
 // A Summary counts the changes of a translation to rules with Tailscale backends.
 type Summary struct {
-	// Shared and Own count the clusters that were made, and Dropped those that are no longer used.
-	Shared, Own, Dropped int
+	// Shared and Dedicated count the added clusters, and Removed those that are no longer used.
+	Shared, Dedicated, Removed int
 
 	// Rules counts the changed rules, and Split those of them that send to several clusters.
 	Rules, Split int
 
-	// Enforced counts the routes that TailscaleRoutePolicies insert before Envoy Gateway's.
-	Enforced int
+	// Inserted counts the routes that TailscaleRoutePolicies insert before Envoy Gateway's.
+	Inserted int
 
-	// Refused counts the routes of Envoy Gateway whose requests are denied, because policies would
+	// Denied counts the routes of Envoy Gateway whose requests are denied, because policies would
 	// insert too many routes before them.
-	Refused int
+	Denied int
 
-	// Skipped counts the rules that stay as Envoy Gateway made them, and LeftRules lists those
+	// Skipped counts the rules that stay as Envoy Gateway made them, and SkippedRules lists those
 	// of them that are in the snapshot.
-	Skipped   map[Reason]int
-	LeftRules []LeftRule
+	Skipped      map[Reason]int
+	SkippedRules []SkippedRule
 
 	// Settings of rules whose clusters differ from their targets' common ones.
 	Settings []Settings
 }
 
-// A LeftRule is a rule that stays as Envoy Gateway made it.
-type LeftRule struct {
+// A SkippedRule is a rule that stays as Envoy Gateway made it.
+type SkippedRule struct {
 	Route  ir.RouteKey
 	Rule   int
 	Reason Reason
@@ -143,7 +143,7 @@ func (t *translation) decide(us []*use) []*decision {
 func (t *translation) skip(u *use, reason Reason) {
 	t.summary.Skipped[reason]++
 	if u.rule != nil {
-		t.summary.LeftRules = append(t.summary.LeftRules, LeftRule{Route: u.key.route, Rule: u.index, Reason: reason})
+		t.summary.SkippedRules = append(t.summary.SkippedRules, SkippedRule{Route: u.key.route, Rule: u.index, Reason: reason})
 	}
 }
 
@@ -237,7 +237,7 @@ func (t *translation) list(r Resources) []*clusterv3.Cluster {
 			t.count(n)
 			t.replaced[c.GetName()] = nil
 		case t.idle[c.GetName()]:
-			t.summary.Dropped++
+			t.summary.Removed++
 		default:
 			out = append(out, c)
 		}
@@ -259,5 +259,5 @@ func (t *translation) count(c *clusterv3.Cluster) {
 		t.summary.Shared++
 		return
 	}
-	t.summary.Own++
+	t.summary.Dedicated++
 }

@@ -10,6 +10,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
+// outcomeValues explains the label outcome. hooks.Summary makes its values.
+const outcomeValues = "Outcomes are the clusters cluster-shared, cluster-dedicated and cluster-removed; " +
+	"the rules rule-translated, rule-split (over several clusters) and rule-skipped-REASON (as Envoy Gateway made them); " +
+	"the routes route-inserted (by policies) and route-denied (policies insert too many); " +
+	"and answer-stale, answers that Envoy Gateway has to ask for again."
+
 var (
 	buildInfo = prometheus.NewDesc("tailscale_gateway_extension_build_info",
 		"Always 1. The labels identify the build.", []string{"version", "go_version"}, nil)
@@ -24,7 +30,7 @@ var (
 	translatedInfo = prometheus.NewDesc("tailscale_gateway_extension_last_translation_timestamp_seconds",
 		"Time of the last translation of a Gateway by Envoy Gateway.", []string{"gateway"}, nil)
 	outcomeInfo = prometheus.NewDesc("tailscale_gateway_extension_rules",
-		"Rules and clusters of a Gateway's last translation, by outcome.", []string{"gateway", "outcome"}, nil)
+		"Result of a Gateway's last translation. "+outcomeValues, []string{"gateway", "outcome"}, nil)
 	expiryInfo = prometheus.NewDesc("tailscale_gateway_extension_certificate_expiry_timestamp_seconds",
 		"Time at which a server's certificate expires.", []string{"server"}, nil)
 )

@@ -155,8 +155,8 @@ func TestMetrics(t *testing.T) {
 		o.Serving()
 		_ = call(t, o, time.Second, nil)
 		_ = call(t, o, 3*time.Second, errBoom)
-		o.Translated("shop/gw", map[string]int{"shared": 2})
-		o.Translated("", map[string]int{"shared": 1})
+		o.Translated("shop/gw", map[string]int{"cluster-shared": 2})
+		o.Translated("", map[string]int{"cluster-shared": 1})
 
 		_, body := get(t, o, "/metrics", "application/json")
 		var got metricsReport
@@ -169,7 +169,7 @@ func TestMetrics(t *testing.T) {
 			Hooks: map[string]hookReport{"PostTranslateModify": {
 				Total: 2, Successful: 1, Failed: 1, LastDurationSeconds: 3, AverageDurationSeconds: 2,
 			}},
-			Gateways:  map[string]gatewayReport{"shop/gw": {LastHook: time.Now().UTC(), Outcomes: map[string]int{"shared": 2}}},
+			Gateways:  map[string]gatewayReport{"shop/gw": {LastHook: time.Now().UTC(), Outcomes: map[string]int{"cluster-shared": 2}}},
 			Resources: map[string]int{"targets": 3},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -185,18 +185,18 @@ tailscale_gateway_extension_hook_failures_total{hook="PostTranslateModify"} 1
 # HELP tailscale_gateway_extension_last_translation_timestamp_seconds Time of the last translation of a Gateway by Envoy Gateway.
 # TYPE tailscale_gateway_extension_last_translation_timestamp_seconds gauge
 tailscale_gateway_extension_last_translation_timestamp_seconds{gateway="shop/gw"} 9.46684804e+08
-# HELP tailscale_gateway_extension_outcomes_total Rules and clusters of all translations, by outcome.
+# HELP tailscale_gateway_extension_outcomes_total Results of all translations. Outcomes are the clusters cluster-shared, cluster-dedicated and cluster-removed; the rules rule-translated, rule-split (over several clusters) and rule-skipped-REASON (as Envoy Gateway made them); the routes route-inserted (by policies) and route-denied (policies insert too many); and answer-stale, answers that Envoy Gateway has to ask for again.
 # TYPE tailscale_gateway_extension_outcomes_total counter
-tailscale_gateway_extension_outcomes_total{outcome="shared"} 3
+tailscale_gateway_extension_outcomes_total{outcome="cluster-shared"} 3
 # HELP tailscale_gateway_extension_ready Whether the extension has all objects and serves.
 # TYPE tailscale_gateway_extension_ready gauge
 tailscale_gateway_extension_ready 1
 # HELP tailscale_gateway_extension_resources Known objects, by kind.
 # TYPE tailscale_gateway_extension_resources gauge
 tailscale_gateway_extension_resources{kind="targets"} 3
-# HELP tailscale_gateway_extension_rules Rules and clusters of a Gateway's last translation, by outcome.
+# HELP tailscale_gateway_extension_rules Result of a Gateway's last translation. Outcomes are the clusters cluster-shared, cluster-dedicated and cluster-removed; the rules rule-translated, rule-split (over several clusters) and rule-skipped-REASON (as Envoy Gateway made them); the routes route-inserted (by policies) and route-denied (policies insert too many); and answer-stale, answers that Envoy Gateway has to ask for again.
 # TYPE tailscale_gateway_extension_rules gauge
-tailscale_gateway_extension_rules{gateway="shop/gw",outcome="shared"} 2
+tailscale_gateway_extension_rules{gateway="shop/gw",outcome="cluster-shared"} 2
 `), "tailscale_gateway_extension_certificate_expiry_timestamp_seconds", "tailscale_gateway_extension_rules",
 			"tailscale_gateway_extension_hook_failures_total", "tailscale_gateway_extension_last_translation_timestamp_seconds",
 			"tailscale_gateway_extension_outcomes_total", "tailscale_gateway_extension_ready", "tailscale_gateway_extension_resources"); err != nil {

@@ -131,7 +131,7 @@ func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
 		}, []string{"hook"}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tailscale_gateway_extension_outcomes_total",
-			Help: "Rules and clusters of all translations, by outcome.",
+			Help: "Results of all translations. " + outcomeValues,
 		}, []string{"outcome"}),
 		byHook:    map[string]hook{},
 		gateways:  map[string]translation{},
