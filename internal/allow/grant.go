@@ -69,12 +69,21 @@ func (g *Grant) limitsDomains() bool  { return g.closed || len(g.limits.Domains)
 
 // beyond returns the violation of a limit.
 func (g *Grant) beyond(field, subject, limit string) *ViolationError {
-	at := g.path + "." + limit
+	return &ViolationError{Field: field, Problem: fmt.Sprintf("the tailnet does not grant %s to this namespace; use another, or ask who manages the TailscaleTailnet to allow it in %s", subject, g.place(limit))}
+}
+
+// untagged returns the violation of the limit of tags by an object without any.
+func (g *Grant) untagged(field string) *ViolationError {
+	return &ViolationError{Field: field, Problem: "there is no tag, but the tailnet grants this namespace only objects with a tag; add one that is in " + g.place("tags")}
+}
+
+// place returns the field of a TailscaleTailnet that has a limit of the grant.
+func (g *Grant) place(limit string) string {
 	if g.path == "" {
 		// The namespace has the whole credential, so the limit applies to all such namespaces.
-		at = limit + " of an entry of spec.allowedNamespaces.grants"
+		return limit + " of an entry of spec.allowedNamespaces.grants"
 	}
-	return &ViolationError{Field: field, Problem: fmt.Sprintf("%s is more than the tailnet grants this namespace; use another, or ask who manages the TailscaleTailnet to allow it in %s", subject, at)}
+	return g.path + "." + limit
 }
 
 // Kind returns a violation if the kind of managed resource may not act on the tailnet.
@@ -100,7 +109,7 @@ func Tags[T ~string](g *Grant, field string, tags []T) *ViolationError {
 // objects of any namespace can have them.
 func TagsOf[T ~string](g *Grant, field string, tags []T) *ViolationError {
 	if g.limitsTags() && len(tags) == 0 {
-		return g.beyond(field, "what has no tag", "tags")
+		return g.untagged(field)
 	}
 	return g.tags(field, plain(tags), nil)
 }
@@ -123,7 +132,7 @@ func (g *Grant) NeedsTag(field string, count int) *ViolationError {
 	if !g.limitsTags() || count+len(g.common) > 0 {
 		return nil
 	}
-	return g.beyond(field, "what has no tag", "tags")
+	return g.untagged(field)
 }
 
 // Service returns a violation for the name of a Tailscale Service, with or without svc:.

@@ -204,7 +204,7 @@ func TestGrants(t *testing.T) {
 				refuses(t, g, true, func() error { return g.Device("n", nil) })
 			},
 		},
-		"Beyond":       {reason: "A service outside the grant is refused, and the error names the fields of the resource and of the grant.", grants: shop, mg: vip("svc:blog"), want: meta.ReasonNotGranted, err: "spec.forProvider.name: service \"svc:blog\" is more than"},
+		"Beyond":       {reason: "A service outside the grant is refused, and the error names the fields of the resource and of the grant.", grants: shop, mg: vip("svc:blog"), want: meta.ReasonNotGranted, err: "spec.forProvider.name: the tailnet does not grant service \"svc:blog\""},
 		"Tag":          {reason: "Tags outside the grant are refused.", grants: shop, mg: machine("tag:admin"), want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].tags"},
 		"Withheld":     {reason: "Kinds outside the grant are refused.", grants: shop, mg: &v1alpha1.PolicyFragment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}, want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].kinds"},
 		"NeverDeleted": {reason: "A resource that was never allowed deletes nothing.", grants: shop, previous: machine(), mg: vip("svc:blog"), neverAllowed: true, err: "never was"},
