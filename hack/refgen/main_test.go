@@ -57,7 +57,7 @@ const page = generated + `# Thing
 
 A Thing is here. It has a size.
 
-` + "`example.org/v1`, namespaced, `kubectl get things` or `th`" + `
+` + "`example.org/v1`, namespaced, `kubectl get things.example.org` or `th`" + `
 
 The [index](README.md#common-fields-of-managed-resources) describes the common fields of managed resources.
 

@@ -88,7 +88,8 @@ In addition to ` + "`spec.forProvider`" + `, every managed resource has Crosspla
 func (k kind) page() []byte {
 	b := &bytes.Buffer{}
 	fmt.Fprintf(b, "%s# %s\n\n%s\n\n", generated, k.name, strings.TrimSpace(k.schema.Description))
-	fmt.Fprintf(b, "`%s/%s`, %s, `kubectl get %s`", k.group, k.version, strings.ToLower(k.scope()), k.plural)
+	// Other groups have machines, webhooks and providerconfigs, too, so the name is the full one.
+	fmt.Fprintf(b, "`%s/%s`, %s, `kubectl get %s.%s`", k.group, k.version, strings.ToLower(k.scope()), k.plural, k.group)
 	for _, s := range k.short {
 		fmt.Fprintf(b, " or `%s`", s)
 	}

@@ -38,7 +38,7 @@ type Reports struct {
 // Allocate assigns a proxy port to each wanted target.
 //
 // A target keeps its port while it exists, and gets it back when it is added again. Reports of
-// pods prevail over the previous config, which may have been lost, or restored from an old
+// pods take precedence over the previous config, which may have been lost, or restored from an old
 // copy. A port that a target has released is assigned to another target only when every pod has
 // reported and none reports it, and only when no other port is left.
 //
@@ -158,7 +158,7 @@ func (a *allocation) usable(p ReleasedPort) bool {
 	return p.ProxyPort >= a.first && p.ProxyPort <= a.last && (p.Protocol == corev1.ProtocolTCP || p.Protocol == corev1.ProtocolUDP)
 }
 
-// remember records the key of a port. The first one prevails.
+// remember records the key of a port. The first one takes precedence.
 func (a *allocation) remember(p ReleasedPort) {
 	s, c := slot{p.ProxyPort, p.Protocol}, claimant{p.Key, p.Protocol}
 	if _, occupied := a.previousOwner[s]; occupied || !a.usable(p) {

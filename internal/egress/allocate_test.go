@@ -82,7 +82,7 @@ func TestAllocate(t *testing.T) {
 			}},
 		},
 		"ReportedWins": {
-			reason:   "Reports of pods prevail over a config restored from an old copy",
+			reason:   "Reports of pods take precedence over a config restored from an old copy",
 			previous: Config{Targets: []Target{target("a", tcp, 101), target("b", tcp, 102)}},
 			wanted:   []Target{target("a", tcp, 0), target("b", tcp, 0)},
 			reports:  Reports{Ports: []ReleasedPort{held("a", 102), held("b", 103)}, Complete: true},

@@ -309,7 +309,7 @@ func userEnv(o Options, name string) *tailnetv1alpha1.EnvVar {
 }
 
 // withEnv appends the user's variables, which may refer to the proxy's. The proxy's variables
-// prevail.
+// take precedence.
 func withEnv(ours []corev1.EnvVar, users []tailnetv1alpha1.EnvVar) []corev1.EnvVar {
 	out := slices.Clone(ours)
 	for _, e := range users {

@@ -15,7 +15,7 @@ import (
 type copied struct{ name, tailscaled string }
 
 // controlEnv are the user's variables that decide how tailscaled reaches the control server. An
-// upper-case name prevails, as in golang.org/x/net/http/httpproxy.
+// upper-case name takes precedence, as in golang.org/x/net/http/httpproxy.
 var controlEnv = []copied{
 	{EnvControlHTTPProxy, "HTTP_PROXY"}, {EnvControlHTTPProxy, "http_proxy"},
 	{EnvControlHTTPSProxy, "HTTPS_PROXY"}, {EnvControlHTTPSProxy, "https_proxy"},

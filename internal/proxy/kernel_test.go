@@ -114,7 +114,7 @@ func TestStatefulSetKernel(t *testing.T) {
 	}
 }
 
-// TestStatefulSetFirewallMode checks that the user's packet filter prevails, and that the
+// TestStatefulSetFirewallMode checks that the user's packet filter takes precedence, and that the
 // default works in an image without the iptables binary.
 func TestStatefulSetFirewallMode(t *testing.T) {
 	mode := func(o Options) []string {

@@ -11,7 +11,7 @@ import (
 
 // PodMonitorOptions configure a group's PodMonitor.
 type PodMonitorOptions struct {
-	// Labels are the user's. The proxy's labels prevail.
+	// Labels are the user's. The proxy's labels take precedence.
 	Labels map[string]string
 
 	// Interval between scrapes, in Prometheus' syntax. Empty means Prometheus' default.

@@ -137,7 +137,7 @@ func TestControlEnvironment(t *testing.T) {
 	}
 	for _, e := range spec.Containers[0].Env {
 		if e.Name == envBootTimeout && e.Value != "1m" {
-			t.Errorf("%s: the user's value must prevail, got %q", e.Name, e.Value)
+			t.Errorf("%s: the user's value must take precedence, got %q", e.Name, e.Value)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestCopiedEnvironment(t *testing.T) {
 			want:   []corev1.EnvVar{{Name: EnvControlNoProxy, Value: "$(LATER),$$(LATER),$(KUBERNETES_SERVICE_HOST),$(,$"}},
 		},
 		"Empty": {
-			reason: "An upper-case variable without a value does not prevail.",
+			reason: "An upper-case variable without a value does not take precedence.",
 			env:    []v1alpha1.EnvVar{{Name: "HTTPS_PROXY"}, {Name: "https_proxy", Value: "http://a"}},
 			want:   []corev1.EnvVar{{Name: EnvControlHTTPSProxy, Value: "http://a"}},
 		},

@@ -87,7 +87,7 @@ type ContactsStatus struct {
 // +kubebuilder:resource:path=contacts,scope=Namespaced,categories={crossplane,managed,tailscale}
 
 // Contacts are the recipients of Tailscale's messages about a tailnet. If two objects set the
-// same contact, the older one prevails. Deleting the object does not change the contacts.
+// same contact, the older one takes precedence. Deleting the object does not change the contacts.
 type Contacts struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -149,7 +149,7 @@ type DNSStatus struct {
 // +kubebuilder:resource:path=dns,scope=Namespaced,categories={crossplane,managed,tailscale}
 
 // A DNS manages DNS settings of a tailnet: global nameservers, search paths, split DNS and
-// MagicDNS. If two objects of the cluster set the same setting, the older one prevails.
+// MagicDNS. If two objects of the cluster set the same setting, the older one takes precedence.
 // Deleting the object removes its nameservers, search paths and domains, unless they were
 // changed by others.
 type DNS struct {

@@ -74,7 +74,7 @@ type TailnetParameters struct {
 	// Settings to manage. Absent means none. Each setting needs an OAuth scope:
 	// networking_settings for httpsEnabled, logs:network for networkFlowLoggingOn, policy_file
 	// for the settings of ACLs, feature_settings for all others. If two objects set the same
-	// setting, the older one prevails.
+	// setting, the older one takes precedence.
 	// +kubebuilder:validation:XValidation:rule="!has(self.devicesKeyDurationDays) || (self.devicesKeyDurationDays >= 1 && self.devicesKeyDurationDays <= 180)",message="devicesKeyDurationDays must be between 1 and 180"
 	// +kubebuilder:validation:XValidation:rule="!has(self.usersRoleAllowedToJoinExternalTailnets) || self.usersRoleAllowedToJoinExternalTailnets in ['none', 'admin', 'member']",message="usersRoleAllowedToJoinExternalTailnets must be none, admin or member"
 	// +kubebuilder:validation:XValidation:rule="!has(self.routeSelection) || self.routeSelection in ['active-passive-failover', 'regional-routing', 'regional-routing-failover', 'magicroute']",message="routeSelection must be active-passive-failover, regional-routing, regional-routing-failover or magicroute"

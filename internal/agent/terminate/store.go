@@ -50,11 +50,11 @@ func (s *Server) store() error {
 	// Map keys are encoded in sorted order.
 	b, err := json.Marshal(st)
 	if err != nil {
-		return errors.Wrap(err, "cannot encode what TLS is ended for")
+		return errors.Wrap(err, "cannot encode TLS terminations")
 	}
 	_, err = s.opts.Store.Write(b)
 	s.unstored = err != nil
-	return errors.Wrap(err, "cannot store what TLS is ended for")
+	return errors.Wrap(err, "cannot store TLS terminations")
 }
 
 // Restore serves the terminations that an earlier run of the agent in this pod served, until
