@@ -89,7 +89,7 @@ func policiesAct(t *testing.T) {
 	// The clerk sends itself a hundred requests.
 	answers("dial?host=127.0.0.1&port=8080&request=hostname&tries=100", " 504 ")
 
-	// The older of two policies prevails, and both report the conflict.
+	// The older of two policies takes precedence, and both report the conflict.
 	const conflicts = "{range .status.policyConflicts[*]}{.type} {.rule} {.conflictingPolicy} {.conflictingRule} {.takesPrecedence},{end}"
 	for policy, want := range map[string]string{
 		"rate":    "PriorityConflict search quickstart/various late true,",
