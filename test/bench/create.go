@@ -86,7 +86,7 @@ func (c *cli) create(ctx context.Context, env *harness.Env) (rs []Result, err er
 	return []Result{compared("provider.create200_p95_ratio", percentile(took, 95).Seconds(), percentile(bare, 95).Seconds(), "s", goalCreateRatio)}, nil
 }
 
-// warm waits until the provider works, and leaves its budget of calls full.
+// warm waits until the provider works, and then until its burst of calls is available again.
 func warm(ctx context.Context, env *harness.Env, tailnet *harness.Tailnet, p *harness.Provider) error {
 	progress("waiting for the provider")
 	ctx, cancel := context.WithCancel(ctx)
@@ -110,7 +110,7 @@ func warm(ctx context.Context, env *harness.Env, tailnet *harness.Tailnet, p *ha
 	}
 	err = harness.Eventually(ctx, createLimit, "the deletion of the first VIPService", func(context.Context) error {
 		if n := len(t.States()) + len(tailnet.State().Services); n > 0 {
-			return errors.Errorf("%d of its objects are left", n)
+			return errors.Errorf("%d of its objects still exist", n)
 		}
 		return p.Running()
 	})
@@ -165,14 +165,14 @@ func (c *cli) createByProvider(ctx context.Context, env *harness.Env, p *harness
 	return took, nil
 }
 
-// createBare returns how long after the start each service was created and listed, the minimum of
-// what the provider does.
+// createBare returns how long after the start each service was created and listed, which is the
+// minimum that the provider does.
 func (c *cli) createBare(ctx context.Context, url string) ([]time.Duration, error) {
 	client, err := tailscale.NewPool(tailscale.Options{Rate: apiRate, Burst: apiBurst, Metrics: tailscale.NewMetrics()}).Client("bare", harness.ClientConfig(url))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot create a client of the API")
 	}
-	// The provider is logged in, too, when it starts.
+	// The provider is also logged in before its measurement begins.
 	if _, err := client.Services(ctx, tailscale.AtMost(time.Minute)); err != nil {
 		return nil, errors.Wrap(err, "cannot list services")
 	}

@@ -154,7 +154,7 @@ func (c *cli) live(ctx context.Context, w *gateway.Environment) ([]Result, error
 		return nil, err
 	}
 	progress("extension: endpoints served after %s at the median, %s at most", median(took), slices.Max(took))
-	memory, err := w.ExtensionMemory()
+	memory, err := w.ExtensionMemory(ctx)
 	return []Result{
 		plain("extension.endpoint_live_p99_ms", milliseconds(percentile(took, 99)), "ms", maxLive),
 		plain("extension.rss_mb", memory, "MB", maxResident),

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
 )
 
-// foundServices is the number of services for which a TailscaleGateway is to have routes generated.
+// foundServices is the number of services for which routes are generated.
 const foundServices = 500
 
 // gateway measures the cost of generated routes only.
@@ -39,7 +39,7 @@ func (c *cli) found(ctx context.Context, bin string) ([]Result, error) {
 				}
 				theirs = append(theirs, took...)
 			}
-			progress("gateway: translations took %s, of routes by hand %s", ours, theirs)
+			progress("gateway: translations took %s, of routes written by hand %s", ours, theirs)
 			rs = append(rs, paired("gateway.discovered500_translate_ratio", ours, theirs, maxTranslateRatio))
 			memory, err := w.EnvoyMemory(ctx)
 			if err != nil {
@@ -50,7 +50,7 @@ func (c *cli) found(ctx context.Context, bin string) ([]Result, error) {
 				return err
 			}
 			rs = append(rs, compared("gateway.discovered500_envoy_memory_ratio", memory, baseline, "MiB", maxTranslateRatio))
-			resident, err := w.ExtensionMemory()
+			resident, err := w.ExtensionMemory(ctx)
 			rs = append(rs, plain("gateway.discovered500_rss_mb", resident, "MB", maxResident))
 			return err
 		})

@@ -16,8 +16,8 @@ const (
 	// bigReplicas is the number of replicas for each direction.
 	bigReplicas = 5
 
-	// hostReplicas is the number of replicas for each direction that hosts services which are created at
-	// once: the default of TailscaleEndpoints.
+	// hostReplicas is the number of replicas for each direction while services are created at once:
+	// the default of TailscaleEndpoints.
 	hostReplicas = 2
 
 	// fewServices and manyServices are created at once.
@@ -51,7 +51,7 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 	}
 	scale := func(sizes ...int) error {
 		for _, replicas := range sizes {
-			progress("functions: %d proxies each way", replicas)
+			progress("functions: %d proxies in each direction", replicas)
 			if err := ours.Big(ctx, replicas); err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 	}
 	rs = append(rs, plain("functions.breaker_opens", end.Opens-start.Opens, "opens", 0))
 
-	progress("functions: waiting for rest, then %s of it", c.Idle)
+	progress("functions: waiting until functions are idle, then counting calls for %s", c.Idle)
 	if err := lab.Quiet(ctx, quiet); err != nil {
 		return rs, err
 	}
@@ -95,8 +95,9 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 	return append(rs, plain("functions.idle_calls", ended.Calls-began.Calls, "calls", 0)), errors.Wrap(err, "cannot count calls")
 }
 
-// creations measures what services that are created at once go through until they stay ready, with two
-// replicas of the function, between which Crossplane spreads its calls, and with one.
+// creations measures the flips, writes and times of services that are created at once, until they
+// stay ready, with two replicas of the function, between which Crossplane spreads its calls, and
+// with one.
 func (c *cli) creations(ctx context.Context, lab *sidebyside.Lab, ours *sidebyside.Ours) ([]Result, error) {
 	if err := lab.FunctionReplicas(ctx, 2); err != nil {
 		return nil, err

@@ -42,8 +42,8 @@ type cli struct {
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
 	Parts   []string      `name:"only" default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,visible,drain,extension,gateway,soak" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
-	Objects int           `default:"1000" help:"How many VIPServices, and how many Devices, are at rest."`
-	Polls   int           `default:"3" help:"Over how many polls calls are counted."`
+	Objects int           `default:"1000" help:"Number of VIPServices, and of Devices, at rest."`
+	Polls   int           `default:"3" help:"Number of polls over which calls are counted."`
 	Members int           `default:"20" help:"How many clusters share a service."`
 	Swarm   time.Duration `default:"5m" help:"For how long clusters attach and detach."`
 	Seed    uint64        `help:"Seed of random choices. Default: the time."`
@@ -63,7 +63,7 @@ type cli struct {
 
 	Duration time.Duration `default:"1h" help:"How long a soak changes objects and injects failures."`
 	Routes   int           `default:"300" help:"How many routes change in a soak."`
-	Edits    float64       `default:"4" help:"How many changes a second there are in a soak."`
+	Edits    float64       `default:"4" help:"Number of changes per second in a soak."`
 
 	Idle time.Duration `default:"10m" help:"How long calls of functions are counted while nothing changes."`
 }
@@ -164,7 +164,7 @@ func (c *cli) provider(ctx context.Context) ([]Result, error) {
 	return results, errors.Join(errs...)
 }
 
-// runPart runs each part with a new API server, so that a part does not see the objects of another.
+// runPart runs a part with a new API server, so that it does not see the objects of another part.
 func (c *cli) runPart(ctx context.Context, p part, bin string) ([]Result, error) {
 	progress("%s: starting an API server; %s", p.name, load())
 	defer func() { progress("%s: done; %s", p.name, load()) }()

@@ -25,7 +25,7 @@ func (c *cli) swarm(ctx context.Context, env *harness.Env) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	for problem, list := range map[string][]string{"lost": r.Lost, "written by others": r.Foreign, "left": r.Leftovers} {
+	for problem, list := range map[string][]string{"lost": r.Lost, "written by others": r.Foreign, "left over": r.Leftovers} {
 		if len(list) > 0 {
 			progress("swarm: %s: %s", problem, strings.Join(list, "; "))
 		}

@@ -45,8 +45,8 @@ const (
 	stopLimit  = 20 * time.Second
 )
 
-// An Environment is an API server, an Envoy Gateway and an Envoy with routes, and an extension unless
-// routes are plain.
+// An Environment is an API server, an Envoy Gateway and an Envoy with routes, and an extension
+// unless routes are plain.
 type Environment struct {
 	options Options
 	program string
@@ -211,13 +211,13 @@ func (w *Environment) StartExtension(ctx context.Context) error {
 	var err error
 	w.extension, err = w.gateway.Run(w.log, w.program, append(w.certs.Flags(),
 		"--hooks-address=unix:"+w.socket, "--eds-address="+edsAddress, "--eds-target="+edsAddress, "--xds-mode=Auto",
-		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--namespace="+Namespace, "--drain=0s")...)
+		"--observe-address="+observeAddress, "--kubeconfig="+w.kubeconfig, "--namespace="+Namespace, "--drain=0s", "--pprof")...)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	return errors.Wrap(w.gateway.Answers(ctx, "http://"+observeAddress+"/ready", ""), "the extension does not get ready")
+	return errors.Wrap(w.gateway.Answers(ctx, "http://"+observeAddress+"/ready", ""), "the extension does not become ready")
 }
 
 // StartEcho starts an extension that returns its input, in place of the real one.

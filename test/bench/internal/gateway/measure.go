@@ -31,7 +31,7 @@ const (
 	// liveLimit is how long an endpoint may take until it serves.
 	liveLimit = 20 * time.Second
 
-	// updatesLimit is how long all of them may take.
+	// updatesLimit is how long all changes of Updates may take.
 	updatesLimit = 2 * time.Minute
 
 	// settled memory changes by less than this share within settleInterval.
@@ -155,11 +155,7 @@ func (w *Environment) get(ctx context.Context, url string) ([]byte, error) {
 
 // EnvoyMemory returns the memory that Envoy has allocated, in MiB, once it has settled.
 func (w *Environment) EnvoyMemory(ctx context.Context) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, settleLimit)
-	defer cancel()
-	tick := time.NewTicker(settleInterval)
-	defer tick.Stop()
-	for last := 0.0; ; {
+	bytes, err := settle(ctx, func(ctx context.Context) (float64, error) {
 		b, err := w.gateway.Admin(ctx, "/memory")
 		if err != nil {
 			return 0, err
@@ -168,39 +164,60 @@ func (w *Environment) EnvoyMemory(ctx context.Context) (float64, error) {
 			Allocated string `json:"allocated"`
 		}
 		if err := json.Unmarshal(b, &m); err != nil {
-			return 0, errors.Wrap(err, "cannot read Envoy's memory")
+			return 0, err
 		}
-		current, err := strconv.ParseFloat(m.Allocated, 64)
+		return strconv.ParseFloat(m.Allocated, 64)
+	})
+	return bytes / (1 << 20), errors.Wrap(err, "cannot read Envoy's memory")
+}
+
+// ExtensionMemory returns the resident memory of the extension at rest, in MB: it has settled after
+// a garbage collection, which an idle Go process runs at least every two minutes.
+func (w *Environment) ExtensionMemory(ctx context.Context) (float64, error) {
+	kib, err := settle(ctx, func(ctx context.Context) (float64, error) {
+		if _, err := w.get(ctx, "http://"+observeAddress+"/debug/pprof/heap?gc=1"); err != nil {
+			return 0, err
+		}
+		return resident(w.extension.PID())
+	})
+	return kib * 1024 / 1e6, errors.Wrap(err, "cannot read the extension's memory")
+}
+
+// settle returns the value of read once it changes by less than the share settled.
+func settle(ctx context.Context, read func(context.Context) (float64, error)) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	tick := time.NewTicker(settleInterval)
+	defer tick.Stop()
+	for last := 0.0; ; {
+		current, err := read(ctx)
 		if err != nil {
-			return 0, errors.Wrap(err, "cannot read Envoy's memory")
+			return 0, err
 		}
 		if math.Abs(current-last) < settled*current {
-			return current / (1 << 20), nil
+			return current, nil
 		}
 		last = current
 		select {
 		case <-ctx.Done():
-			return 0, errors.Wrap(ctx.Err(), "Envoy's memory does not settle")
+			return 0, errors.Wrap(ctx.Err(), "it does not settle")
 		case <-tick.C:
 		}
 	}
 }
 
-// ExtensionMemory returns the resident memory of the extension, in MB.
-func (w *Environment) ExtensionMemory() (float64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.extension.PID()))
+// resident returns the resident memory of a process, in KiB.
+func resident(pid int) (float64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, errors.Wrap(err, "cannot read the extension's memory")
+		return 0, err
 	}
-	for _, line := range strings.Split(string(b), "\n") {
-		f := strings.Fields(line)
-		if len(f) != 3 || f[0] != "VmRSS:" {
-			continue
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmRSS:" {
+			return strconv.ParseFloat(f[1], 64)
 		}
-		kib, err := strconv.ParseFloat(f[1], 64)
-		return kib * 1024 / 1e6, errors.Wrap(err, "cannot read the extension's memory")
 	}
-	return 0, errors.New("the extension's status has no resident memory")
+	return 0, errors.New("the status of the process has no resident memory")
 }
 
 // Updates returns the mean time of a new snapshot of the extension's index, in milliseconds, over

@@ -42,7 +42,7 @@ func NewTailnet() (*Tailnet, error) {
 }
 
 // Serve serves the tailnet's API on a new port of the loopback, through a handler that may observe
-// it, and returns the base URL.
+// the calls, and returns the base URL.
 func (t *Tailnet) Serve(middleware func(http.Handler) http.Handler) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It returns at once.
 	if err != nil {

@@ -27,7 +27,7 @@ const maxNamed = 3
 
 // A State is the state of an object that exists.
 type State struct {
-	// Ready reports whether the object is ready, ReadyAt since when.
+	// Ready reports whether the object is ready. ReadyAt is when it first was.
 	Ready   bool
 	ReadyAt time.Time
 	// Deleting reports whether the object is being deleted.

@@ -49,7 +49,7 @@ type Amount struct {
 	Workers int
 }
 
-// Costs are those of paths to one target, each a hop longer than the one before.
+// Costs are the costs of paths to one target, each one hop longer than the previous one.
 type Costs struct {
 	// Direct goes to the target over the loopback.
 	Direct Cost

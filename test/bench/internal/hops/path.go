@@ -211,7 +211,7 @@ func (p *Path) mint(ctx context.Context) (string, error) {
 	return key.Key, nil
 }
 
-// meet waits until both nodes talk without a relay, and returns the peer's address.
+// meet waits until both nodes communicate without a relay, and returns the peer's address.
 func (p *Path) meet(ctx context.Context) (netip.Addr, error) {
 	st, err := p.local("peer").StatusWithoutPeers(ctx)
 	if err != nil {
@@ -230,7 +230,7 @@ func (p *Path) meet(ctx context.Context) (netip.Addr, error) {
 			return err
 		}
 		if r.Endpoint == "" {
-			return errors.Errorf("pinged by relay: %s", r.Err)
+			return errors.Errorf("the ping used a relay: %s", r.Err)
 		}
 		return nil
 	})

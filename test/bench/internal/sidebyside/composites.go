@@ -66,8 +66,8 @@ const (
 	functionPods  = "pkg.crossplane.io/function"
 )
 
-// FunctionReplicas scales the function, and waits until all of its pods are ready and no others are
-// left.
+// FunctionReplicas scales the function, and waits until all of its pods are ready and no others
+// exist.
 func (l *Lab) FunctionReplicas(ctx context.Context, n int) error {
 	patch := fmt.Sprintf(`{"spec":{"deploymentTemplate":{"spec":{"replicas":%d}}}}`, n)
 	if _, err := l.kubectl(ctx, "patch", runtimeConfig, "--type=merge", "--patch="+patch); err != nil {
@@ -87,7 +87,7 @@ func (l *Lab) FunctionReplicas(ctx context.Context, n int) error {
 }
 
 // Big creates this many proxies for both directions, and waits until all are ready and no others
-// are left.
+// exist.
 func (o *Ours) Big(ctx context.Context, replicas int) error {
 	p := o.proxies(big, "bidirectional", "target")
 	p.replicas = replicas

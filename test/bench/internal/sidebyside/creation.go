@@ -24,13 +24,14 @@ import (
 // A Creation is what a watch of the API server saw of objects, from their creation until some time
 // after the last became ready.
 type Creation struct {
-	// Flips is how often an object that was ready was not ready again.
+	// Flips is how often a ready object became unready.
 	Flips int
 
 	// Writes is how often each object was written, its creation included, in ascending order.
 	Writes []int
 
-	// Took is how long after its creation each object was ready, and stayed so, in ascending order.
+	// Took is how long after its creation each object became ready for the last time, in ascending
+	// order.
 	Took []time.Duration
 }
 
@@ -68,7 +69,7 @@ func (c creation) see(e watch.Event, at time.Time) error {
 	return nil
 }
 
-// settled reports whether this many objects are ready, and the last for some time.
+// settled reports whether this many objects exist, and all have been ready for some time.
 func (c creation) settled(n int, at time.Time, d time.Duration) bool {
 	if len(c) < n {
 		return false
@@ -107,8 +108,8 @@ func conditionOf(u *unstructured.Unstructured, conditionType string) string {
 	return ""
 }
 
-// CreateServices creates services on the proxies of Big at once, and watches them until all have been
-// ready for some time.
+// CreateServices creates services on the proxies of Big at once, and watches them until all have
+// been ready for some time.
 func (o *Ours) CreateServices(ctx context.Context, prefix string, n int, settle time.Duration) (Creation, error) {
 	ctx, cancel := context.WithTimeout(ctx, upLimit)
 	defer cancel()
@@ -132,7 +133,8 @@ func (o *Ours) CreateServices(ctx context.Context, prefix string, n int, settle 
 	for i := range n {
 		manifest.WriteString(hosted(fmt.Sprintf("%s-%d", prefix, i), big, portHTTP, "creation: "+prefix))
 	}
-	// The API server ends the watch of a client that does not read, and an event is seen when it is read.
+	// Read events meanwhile: the API server ends the watch of a client that does not, and the time of
+	// an event is that of its read.
 	applied := make(chan error, 1)
 	go func() { applied <- o.lab.apply(ctx, manifest.String()) }()
 	seen := creation{}

@@ -27,8 +27,8 @@ type Lab struct {
 	progress func(format string, args ...any)
 }
 
-// OpenLab starts a lab with a version of the project's packages, of a flavour. Programs go to the folder
-// bin. The caller must call Close, also after an error.
+// OpenLab starts a lab with a version of the project's packages, of a flavour. Programs go to the
+// folder bin. The caller must call Close, also after an error.
 func OpenLab(ctx context.Context, bin, version, flavour string, progress func(string, ...any)) (*Lab, error) {
 	l := &Lab{program: filepath.Join(bin, "lab"), demo: filepath.Join(bin, "demo"), version: version, progress: progress}
 	for program, pkg := range map[string]string{l.program: "./cluster/lab", l.demo: "./cluster/demo"} {
@@ -80,7 +80,7 @@ func (l *Lab) until(ctx context.Context, description string, check func(context.
 	return errors.Wrapf(retry.Until(ctx, 500*time.Millisecond, check), "%s: not within %s", description, upLimit)
 }
 
-// condition returns an error unless an object has a condition.
+// condition returns an error unless a condition of an object is True.
 func (l *Lab) condition(ctx context.Context, object, conditionType string) error {
 	out, err := l.kubectl(ctx, "get", "--namespace="+Namespace, object, "-o=jsonpath={.status.conditions[?(@.type==\""+conditionType+"\")].status}")
 	if err != nil {

@@ -84,9 +84,9 @@ func (o *Ours) proxies(name, connectionType string, targets ...string) proxies {
 	return proxies{name: name, connectionType: connectionType, networking: o.networking, replicas: replicas, targets: targets, target: o.lab.target()}
 }
 
-// ApplyIngress creates a TailscaleServices. With Kernel networking it has all ports, as each service
-// of Tailscale's operator has (tailscale cmd/k8s-operator/svc-for-pg.go, do-not-validate): with a
-// listed port, tailscaled would carry the connections in a cluster with IPv4 alone.
+// ApplyIngress creates a TailscaleServices. With Kernel networking it has all ports, as each
+// service of Tailscale's operator has (tailscale cmd/k8s-operator/svc-for-pg.go, do-not-validate):
+// with a listed port, tailscaled would carry the connections in a cluster with only IPv4.
 func (o *Ours) ApplyIngress(ctx context.Context, name string) error {
 	ports := portHTTP
 	if o.networking == string(tailnetv1alpha1.NetworkingKernel) {

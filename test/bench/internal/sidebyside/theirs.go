@@ -82,9 +82,9 @@ spec:
 	})
 }
 
-// approve has the tailnet's policy approve the hosts of the operator's services. Unlike ours, the operator
-// approves none itself, and its end-to-end tests run with such an entry (tailscale.com v1.102.5
-// cmd/k8s-operator/e2e/acl.hujson).
+// approve lets the tailnet's policy approve the hosts of the operator's services. Unlike this
+// project, the operator does not approve them itself, and its end-to-end tests run with such an
+// entry (tailscale.com v1.102.5 cmd/k8s-operator/e2e/acl.hujson).
 func (o *Theirs) approve(ctx context.Context) error {
 	secret, err := os.ReadFile(o.lab.env["TAILNET_CLIENT_SECRET_FILE"])
 	if err != nil {

@@ -48,8 +48,8 @@ type chaos struct {
 	routes, endpoints *markers
 	say               func(format string, args ...any)
 
-	// outage is the length of outages that may take any time, and down how long a process stays
-	// ended.
+	// outage is how long packets are dropped, and twice the time that a process is frozen. down is how
+	// long a killed process stays down.
 	outage, down time.Duration
 	// calm is the pause after each step.
 	calm time.Duration

@@ -46,7 +46,7 @@ const (
 	startLimit = 3 * time.Minute
 	stopLimit  = 30 * time.Second
 
-	// poll is the interval of checks, and of the repetition of writes.
+	// poll is the interval of checks, and retryInterval that of repeated writes.
 	poll          = 100 * time.Millisecond
 	retryInterval = 500 * time.Millisecond
 )

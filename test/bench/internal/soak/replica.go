@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// The chart has kubelet probe readiness with these settings.
+	// With the chart, kubelet probes readiness with these settings.
 	readyPeriod   = 2 * time.Second
 	readyTimeout  = time.Second
 	readyFailures = 2
@@ -55,14 +55,14 @@ func (w *Environment) newReplica(ctx context.Context, i int, program string) (*r
 	r := &replica{w: w, index: i, program: program}
 	at, err := url.Parse(w.api.Config.Host)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot find the API server")
+		return nil, errors.Wrap(err, "cannot parse the API server's URL")
 	}
 	if r.pod, err = w.gateway.NewPod(i); err != nil {
 		return nil, err
 	}
 	l, err := w.gateway.Listen(ctx, "tcp", netip.AddrPortFrom(standalone.NodeAddress(), 0).String())
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot lead to the API server")
+		return nil, errors.Wrap(err, "cannot listen for connections to the API server")
 	}
 	r.toAPI = standalone.NewPassage(ctx, l, func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", at.Host)

@@ -20,8 +20,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// The names of samples. The first five are of the extension's last replica, which runs all the
-// time.
+// The names of samples. The first five are of the extension's last replica, which does not end
+// after the first third of the run.
 const (
 	RSS           = "rss"
 	Heap          = "heap"
@@ -31,7 +31,7 @@ const (
 	EnvoyMemory   = "envoy_memory"
 	EnvoyClusters = "envoy_clusters"
 
-	// hooks that the replica has answered.
+	// hooks is the number of hooks that the replica has answered.
 	hooks = "hooks"
 )
 
@@ -140,8 +140,8 @@ func busy(samples []sample) []bool {
 	return out
 }
 
-// similarStreams is the part by which the numbers of streams of two comparable samples may differ. A
-// stream keeps buffers and a copy of an endpoint list, and an outage ends streams, so memory with
+// similarStreams is the part by which the numbers of streams of two comparable samples may differ.
+// A stream keeps buffers and a copy of an endpoint list, and an outage ends streams, so memory with
 // half of the streams is about half.
 const similarStreams = 0.1
 

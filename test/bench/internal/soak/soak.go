@@ -45,7 +45,7 @@ type Report struct {
 	EnvoyRecovered time.Duration
 	// Trends over the second half, by the sampled value.
 	Trends map[string]Trend
-	// Wrong is the number of rules that another backend than their target answered at the end.
+	// Wrong is the number of rules that their target does not answer at the end.
 	Wrong int
 	// Different is the number of Envoy's resources that differ at the end from those after a fresh
 	// start of all processes.
@@ -86,8 +86,9 @@ func (w *Environment) soak(ctx context.Context, o Options) (*Report, error) {
 // fill fills the report during the run.
 func (w *Environment) fill(ctx context.Context, r *Report, o Options) error {
 	began := time.Now()
-	// The resident memory of a process grows for minutes after its start, until the heap has had its
-	// peaks: growth is measured over the second half, of processes that started in the first third.
+	// The resident memory of a process grows for minutes after its start, until the heap has reached
+	// its peaks: growth is measured over the second half, of processes that started in the first
+	// third.
 	warm, half := began.Add(o.Duration/3), began.Add(o.Duration/2)
 	l, routes, endpoints := &load{}, &markers{}, &markers{}
 	c := &chaos{

@@ -58,7 +58,7 @@ func (c *cluster) makeMachine(ctx context.Context, node string) error {
 			"name": service, "advertised": true, "accepted": true, "healthyBackends": int64(1), "totalBackends": int64(1),
 		}}},
 	}
-	return errors.Wrap(c.env.Kube.Status().Patch(ctx, m, client.MergeFrom(original)), "cannot report for a Machine")
+	return errors.Wrap(c.env.Kube.Status().Patch(ctx, m, client.MergeFrom(original)), "cannot write the status of a Machine")
 }
 
 // toggle attaches or detaches. Sometimes the provider is killed meanwhile.

@@ -208,7 +208,7 @@ func (s *swarm) quiet(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// leave detaches all clusters, and checks what is left in the tailnet.
+// leave detaches all clusters, and records the services that remain in the tailnet.
 func (s *swarm) leave(ctx context.Context, r *Report) error {
 	s.Progress("swarm: detaching all")
 	err := s.each(ctx, s.clusters, func(ctx context.Context, _ int, c *cluster) error { return c.set(ctx, false) })
