@@ -24,7 +24,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// asProgram has the test's binary be the program.
+// asProgram makes the test's binary run the program.
 const asProgram = "ACCEPTANCE_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ func accept(t *testing.T, args []string) (int, string) {
 	return code, out.String()
 }
 
-// readSummary reads what a run found.
+// readSummary reads the summary of a run.
 func readSummary(t *testing.T, out string) summary {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(out, summaryFile))
@@ -81,12 +81,12 @@ func simSession(t *testing.T, r *simtest.Running) *session {
 	t.Helper()
 	l, err := newLogin(&options{APIURL: r.URL, Tailnet: "-"}, credential{apiKey: simtest.APIKey}, &redactor{})
 	if err != nil {
-		t.Fatalf("cannot make a login: %v", err)
+		t.Fatalf("cannot create a login: %v", err)
 	}
 	return l.session()
 }
 
-// made returns what the tailnet has of runs whose prefix begins as all do.
+// made returns the objects of all runs in the tailnet.
 func made(t *testing.T, r *simtest.Running) []string {
 	t.Helper()
 	s := simSession(t, r)
@@ -108,8 +108,8 @@ func made(t *testing.T, r *simtest.Running) []string {
 	return all
 }
 
-// nothingLeft fails the test if the simulator has anything of a run, or the ledger
-// names anything, or this machine has a folder of a run.
+// nothingLeft fails the test if the simulator or the ledger still has an object of a run, or this
+// machine a folder of one.
 func nothingLeft(t *testing.T, r *simtest.Running, out string) {
 	t.Helper()
 	l, err := openLedger(out)
@@ -118,14 +118,14 @@ func nothingLeft(t *testing.T, r *simtest.Running, out string) {
 	}
 	defer l.close()
 	if remaining := l.left(); len(remaining) > 0 {
-		t.Errorf("the ledger names what is left: %v", remaining)
+		t.Errorf("the ledger still lists objects: %v", remaining)
 	}
 	if all := made(t, r); len(all) > 0 {
-		t.Errorf("the tailnet has what is left: %v", all)
+		t.Errorf("the tailnet still has objects: %v", all)
 	}
 	for _, e := range l.entries {
 		if _, err := os.Stat(e.Name); e.Kind == kindDir && err == nil {
-			t.Errorf("%s is left", e.Name)
+			t.Errorf("folder %s still exists", e.Name)
 		}
 	}
 }
@@ -183,7 +183,8 @@ func TestAll(t *testing.T) {
 	noSecrets(t, out)
 }
 
-// TestApprovalWithdrawn has hosts approved by the policy file, which the whole table has not.
+// TestApprovalWithdrawn runs rows about approval with hosts that the policy file approves, unlike
+// TestAll.
 func TestApprovalWithdrawn(t *testing.T) {
 	r := simtest.Start(t, simtest.AutoApprove)
 	out := t.TempDir()
@@ -205,7 +206,7 @@ func TestApprovalWithdrawn(t *testing.T) {
 	nothingLeft(t, r, out)
 }
 
-// TestReadsOnly makes sure that nothing is written without a flag.
+// TestReadsOnly checks that nothing is written without a flag.
 func TestReadsOnly(t *testing.T) {
 	r := simtest.StartAPI(t)
 	out := t.TempDir()
@@ -285,10 +286,10 @@ func program(t *testing.T, args []string) *exec.Cmd {
 	return cmd
 }
 
-// inTheMiddle waits until a run has made a service and joined both its hosts.
+// inTheMiddle waits until a run has created a service and joined both its hosts.
 func inTheMiddle(t *testing.T, r *simtest.Running) {
 	t.Helper()
-	simtest.Eventually(t, "the run has made a service and two nodes", func() bool {
+	simtest.Eventually(t, "the run has created a service and two nodes", func() bool {
 		st := r.State()
 		return len(st.Devices) == 2 && len(st.Services) == 1
 	})
@@ -306,7 +307,7 @@ func TestKilled(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	if all := made(t, r); len(all) < 3 {
-		t.Fatalf("want a service and two devices left, got %v", all)
+		t.Fatalf("want a service and two devices to remain, got %v", all)
 	}
 	if _, err := r.Join(tailnetsim.Puppet{Hostname: "somebody-elses", Tags: []string{"tag:k8s"}}); err != nil {
 		t.Fatalf("cannot join: %v", err)
@@ -320,11 +321,11 @@ func TestKilled(t *testing.T) {
 	nothingLeft(t, r, out)
 	noSecrets(t, out)
 	if ds := r.State().Devices; len(ds) != 1 || ds[0]["hostname"] != "somebody-elses" {
-		t.Errorf("want the other's device alone, got %v", ds)
+		t.Errorf("want only the other's device, got %v", ds)
 	}
 }
 
-// TestStopped sends a run a signal in the middle: it removes what it made.
+// TestStopped sends a signal in the middle of a run, which removes its objects.
 func TestStopped(t *testing.T) {
 	r := simtest.Start(t)
 	out := t.TempDir()
@@ -346,8 +347,8 @@ func TestStopped(t *testing.T) {
 	nothingLeft(t, r, out)
 }
 
-// TestLostReplies loses the reply to each call that makes something: the run knows no
-// ID, and removes it all the same.
+// TestLostReplies loses the reply to each call that creates an object: the run does not know its
+// ID, but removes it.
 func TestLostReplies(t *testing.T) {
 	for name, f := range map[string]struct {
 		fault   tailnetsim.Fault
@@ -374,7 +375,7 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// TestPrefixIsTaken makes sure that no run begins among objects that have its names already.
+// TestPrefixIsTaken checks that no run begins if objects with its prefix exist.
 func TestPrefixIsTaken(t *testing.T) {
 	r := simtest.StartAPI(t)
 	putService(t, r, "svc:tsgw-acc-other-web")
@@ -411,7 +412,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestCompare compares runs of two tailnets, one of which is another kind.
+// TestCompare compares runs in equal tailnets, and with a tailnet that differs.
 func TestCompare(t *testing.T) {
 	const selection = "--only=credential|lists|services/(create|delete)"
 	dirs := make([]string, 3)

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A cleaner removes what runs made.
+// A cleaner removes the objects of runs.
 type cleaner struct {
 	ledger *ledger
 	s      *session
@@ -21,8 +21,7 @@ type cleaner struct {
 	cluster func(ctx context.Context, o object) error
 }
 
-// named removes objects of the ledger, those of one kind after another. One that
-// cannot be removed does not keep the others.
+// named removes objects in the ledger, one kind after the other. It continues after an error.
 func (c *cleaner) named(ctx context.Context, remaining []entry) error {
 	var errs []error
 	for _, k := range append([]kind{{name: kindCluster, remove: c.removeInCluster}}, kinds()...) {
@@ -47,8 +46,8 @@ func (c *cleaner) removeInCluster(ctx context.Context, _ *session, o object) err
 	return c.cluster(ctx, o)
 }
 
-// found returns the objects that carry a prefix. A credential that may not read a kind has
-// not made any.
+// found returns the objects with a prefix. It skips kinds that the credential may not read, because
+// the credential cannot have created any.
 func (c *cleaner) found(ctx context.Context, prefix string) ([]object, error) {
 	var out []object
 	for _, k := range kinds() {
@@ -68,7 +67,7 @@ func (c *cleaner) found(ctx context.Context, prefix string) ([]object, error) {
 	return out, nil
 }
 
-// remove removes objects that the ledger does not name.
+// remove removes objects that are not in the ledger.
 func (c *cleaner) remove(ctx context.Context, objects []object) error {
 	var errs []error
 	for _, k := range kinds() {
@@ -81,7 +80,7 @@ func (c *cleaner) remove(ctx context.Context, objects []object) error {
 	return errors.Join(errs...)
 }
 
-// listed names objects, at most three.
+// listed returns the names of objects, at most three.
 func listed(objects []object) string {
 	var out []string
 	for _, o := range objects[:min(3, len(objects))] {

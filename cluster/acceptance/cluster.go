@@ -25,10 +25,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// quickstartName is what the example calls its namespace and its tailnet.
+// quickstartName is the name of the example's namespace and of its tailnet.
 const quickstartName = "quickstart"
 
-// names are what the example is renamed to.
+// names are the names and values that replace those of the example.
 type names struct {
 	prefix     string
 	tag        string
@@ -37,11 +37,11 @@ type names struct {
 	tailnet    string
 }
 
-// service is the Tailscale Service of the renamed example.
+// service returns the name of the renamed example's Tailscale Service.
 func (n names) service() string { return n.prefix + "-quick" }
 
-// quickstart reads the example's manifests, in the order in which they are applied,
-// renamed.
+// quickstart returns the renamed objects of the example's manifests, in the order in which they are
+// applied.
 func quickstart(dir string, n names) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, file := range []string{"namespace.yaml", "tailnet.yaml", "web.yaml", "web-tailscale.yaml"} {
@@ -63,8 +63,8 @@ func quickstart(dir string, n names) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// rename gives an object of the example a name of the run's own: what is in the whole
-// cluster or in the tailnet begins with the prefix, and the namespace is the prefix.
+// rename gives an object of the example a name of the run: names in the whole cluster and in the
+// tailnet begin with the prefix, and the namespace is the prefix.
 func rename(u *unstructured.Unstructured, n names) {
 	if u.GetNamespace() == quickstartName {
 		u.SetNamespace(n.prefix)
@@ -88,7 +88,8 @@ func rename(u *unstructured.Unstructured, n names) {
 	case "TailscaleEndpoints":
 		set(spec, "tailnet", n.prefix)
 	case "TailscaleServices":
-		// It is called as its Tailscale Service is, and no longer as its backend, which is the default.
+		// The new name is that of the Tailscale Service, so the backend, by default of the same name,
+		// must be set.
 		spec["backends"] = []any{map[string]any{"name": u.GetName(), "port": int64(80)}}
 		u.SetName(n.service())
 		if vip, ok := spec["vipService"].(map[string]any); ok {
@@ -97,7 +98,7 @@ func rename(u *unstructured.Unstructured, n names) {
 	}
 }
 
-// A cluster is where the quickstart runs.
+// A cluster is a client of the cluster in which the quickstart runs.
 type cluster struct{ client.Client }
 
 func newCluster(kubeconfig string) (*cluster, error) {
@@ -107,18 +108,18 @@ func newCluster(kubeconfig string) (*cluster, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot load kubeconfig")
 	}
-	// Else it complains of having no logger, with a stack.
+	// Without a logger, controller-runtime prints a warning with a stack.
 	log.SetLogger(logr.Discard())
 	c, err := client.New(cfg, client.Options{})
-	return &cluster{c}, errors.Wrap(err, "cannot make a client of the cluster")
+	return &cluster{c}, errors.Wrap(err, "cannot create a client of the cluster")
 }
 
-// clusterName is how the ledger calls an object: group/version/kind, namespace, name.
+// clusterName returns the name of an object in the ledger: apiVersion|kind|namespace|name.
 func clusterName(u *unstructured.Unstructured) string {
 	return strings.Join([]string{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}, "|")
 }
 
-// objectOf is the object that the ledger names.
+// objectOf returns the object with a name in the ledger.
 func objectOf(name string) (*unstructured.Unstructured, error) {
 	parts := strings.Split(name, "|")
 	if len(parts) != 4 {
@@ -131,8 +132,8 @@ func objectOf(name string) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// remove deletes an object of the ledger, and waits until it is gone. Its objects in the
-// tailnet are deleted with it, for which the Secret must still exist.
+// remove deletes an object of the ledger, and waits until it is gone. The deletion of its objects
+// in the tailnet requires the Secret.
 func (c *cluster) remove(ctx context.Context, o object) error {
 	u, err := objectOf(o.name)
 	if err != nil {
@@ -142,7 +143,7 @@ func (c *cluster) remove(ctx context.Context, o object) error {
 		return errors.Wrapf(err, "cannot remove %s %s", u.GetKind(), u.GetName())
 	}
 	if u.GetKind() == "Secret" {
-		// It waits for those that use it, and goes with its namespace.
+		// It exists as long as its users, and is deleted with its namespace.
 		return nil
 	}
 	for {
@@ -159,7 +160,7 @@ func (c *cluster) remove(ctx context.Context, o object) error {
 	}
 }
 
-// missing says why a condition of an object is not True, or nothing.
+// missing returns an object, and why its condition is not True, or an empty string.
 func (c *cluster) missing(ctx context.Context, kind, namespace, name, condition string) (string, *unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "gateway.tailscale.com", Version: "v1alpha1", Kind: kind})

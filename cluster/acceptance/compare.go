@@ -19,11 +19,11 @@ import (
 )
 
 type compareCmd struct {
-	First  string `arg:"" type:"existingdir" help:"Folder of a run, such as of a real tailnet."`
-	Second string `arg:"" type:"existingdir" help:"Folder of another, such as of the simulator."`
+	First  string `arg:"" type:"existingdir" help:"Folder of a run, such as one in a real tailnet."`
+	Second string `arg:"" type:"existingdir" help:"Folder of another run, such as one with the simulator."`
 }
 
-// Run prints what differs. Differences are no failure: they are what was asked for.
+// Run prints the differences between the runs. Differences are not a failure.
 func (c *compareCmd) Run(_ context.Context, out io.Writer) error {
 	first, err := readRun(c.First)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *compareCmd) Run(_ context.Context, out io.Writer) error {
 	return nil
 }
 
-// readRun reads the rows that a run kept.
+// readRun reads the results of a run's rows.
 func readRun(dir string) ([]result, error) {
 	files, err := filepath.Glob(filepath.Join(dir, rowsDir, "*.json"))
 	if err != nil {
@@ -65,9 +65,8 @@ func readRun(dir string) ([]result, error) {
 	return out, nil
 }
 
-// compareRuns returns what differs between two runs, a line each: rows that one
-// lacks, outcomes, what was observed, and the shapes of replies. Times, addresses,
-// names and IDs do not count.
+// compareRuns returns the differences between two runs, one line each: missing rows, outcomes,
+// observations, and shapes of replies. It ignores times, addresses, names and IDs.
 func compareRuns(first, second []result) []string {
 	var out []string
 	byID := func(rs []result) map[string]result {
@@ -131,7 +130,7 @@ func union[V any](a, b map[string]V) []string {
 	}))
 }
 
-// A shape is the types at the paths of replies, such as devices[].name: string.
+// A shape has the types at each path of replies, such as string at devices[].name.
 type shape map[string]map[string]bool
 
 // shapesOf returns the shapes of all replies, by method, kind of path and status.
@@ -152,7 +151,7 @@ func shapesOf(rs []result) map[string]shape {
 	return out
 }
 
-// words of the API's paths that are no names or IDs.
+// words are the parts of the API's paths that are neither names nor IDs.
 var words = strings.Fields(`api v2 oauth token token-exchange tailnet devices device keys vip-services services approved
 	acl validate preview dns nameservers searchpaths preferences split-dns configuration settings contacts users webhooks rotate test
 	logging network stream posture integrations organizations tailnets attributes authorized tags name key routes expire`)
@@ -171,7 +170,7 @@ func kindOfPath(u string) string {
 	return strings.Join(parts, "/")
 }
 
-// mapsOf are fields that hold what people or tailnets choose the keys of.
+// mapsOf are fields whose keys are data, not names of fields.
 var mapsOf = []string{"annotations", "latency", "attributes", "expiries", "splitDNS", "customClaimRules"}
 
 func (s shape) add(path string, v any) {
@@ -196,8 +195,8 @@ func (s shape) add(path string, v any) {
 	}
 }
 
-// compareShapes returns what differs between replies to the same kind of request.
-// Below a list or an object that is empty on one side there is nothing to compare.
+// compareShapes returns the differences between replies to the same kind of request. It ignores the
+// content of a list or an object that is empty on one side.
 func compareShapes(a, b map[string]shape) []string {
 	var out []string
 	for _, k := range union(a, b) {
@@ -223,8 +222,8 @@ func compareShapes(a, b map[string]shape) []string {
 
 func typesAt(s shape, path string) string { return strings.Join(sortedKeys(s[path]), " or ") }
 
-// unknowable reports whether a path is below one of which there was no example: an
-// element of an empty list, or a field of an object that is not there.
+// unknowable reports whether the replies have no example of a path: it is an element of an empty
+// list, or a field of an object that is missing.
 func unknowable(s shape, path string) bool {
 	parent := strings.TrimSuffix(path, "[]")
 	if parent == path {

@@ -48,7 +48,7 @@ func TestCompareRuns(t *testing.T) {
 			want:   []string{"~ s/r: more: nothing, then true", "~ s/r: status: 200, then 403"},
 		},
 		"Type": {
-			reason: "Another type of a field is a difference, and so is a field more.",
+			reason: "Another type of a field is a difference, and so is an additional field.",
 			second: func(r *result) {
 				r.Exchanges = []exchange{get("/api/v2/tailnet/-/devices", 200, `{"devices": [{"name": 1, "tags": ["x"], "n": 1, "extra": {"deep": 1}}]}`)}
 			},
@@ -58,7 +58,7 @@ func TestCompareRuns(t *testing.T) {
 			},
 		},
 		"EmptyList": {
-			reason: "An empty list says nothing of its elements.",
+			reason: "An empty list has no information about its elements.",
 			second: func(r *result) {
 				r.Exchanges = []exchange{get("/api/v2/tailnet/-/devices", 200, `{"devices": []}`)}
 			},

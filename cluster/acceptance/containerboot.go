@@ -29,16 +29,16 @@ import (
 )
 
 const (
-	// configFile is what containerboot reads of its folder, as in a proxy pod.
+	// configFile is the file that containerboot reads in its config folder, as in a proxy pod.
 	configFile = "cap-106.hujson"
 
 	serveFile = "serve-config.json"
 
-	// usualSocket is where containerboot links its socket to.
+	// usualSocket is the path of containerboot's link to its socket.
 	usualSocket = "/var/run/tailscale/tailscaled.sock"
 
-	// stopTimeout is how long containerboot may take to drain: 20 seconds for
-	// clients to move, and some more.
+	// stopTimeout is how long containerboot may take to drain: 20 seconds for clients to move, and a
+	// margin.
 	stopTimeout = 40 * time.Second
 )
 
@@ -58,7 +58,7 @@ type proxy struct {
 	done     chan error
 	restarts int
 
-	// linkDir is set if containerboot is to make the folder of its link.
+	// linkDir reports that containerboot creates the folder of its link.
 	linkDir bool
 }
 
@@ -68,19 +68,19 @@ func (t *turn) containerbootProgram(ctx context.Context) (string, error) {
 	if path == "" {
 		out, err := exec.CommandContext(ctx, "go", "run", "./cluster/lab", "bin", "containerboot").Output()
 		if err != nil {
-			return "", skipf(skipMissing, "containerboot is not built: go run ./cluster/lab build tailscale, or give --containerboot")
+			return "", skipf(skipMissing, "containerboot is not built: run go run ./cluster/lab build tailscale, or pass --containerboot")
 		}
 		path = strings.TrimSpace(string(out))
 	}
 	for _, p := range []string{path, filepath.Join(filepath.Dir(path), "tailscaled")} {
 		if _, err := os.Stat(p); err != nil {
-			return "", skipf(skipMissing, "%s is missing: go run ./cluster/lab build tailscale", filepath.Base(p))
+			return "", skipf(skipMissing, "%s is missing: run go run ./cluster/lab build tailscale", filepath.Base(p))
 		}
 	}
 	return path, nil
 }
 
-// proxyOptions are how a proxy differs from one that only is in the tailnet.
+// proxyOptions are the options of a proxy. Without any, it only joins the tailnet.
 type proxyOptions struct {
 	// serve is the serve config, and empty in egress pods.
 	serve []byte
@@ -88,14 +88,14 @@ type proxyOptions struct {
 	// acceptRoutes is on in egress pods.
 	acceptRoutes bool
 
-	// control and env are the coordination server's URL, if it is another than that of the
-	// run, and more of the environment.
+	// control is the coordination server's URL, if it differs from the run's, and env are additional
+	// environment variables.
 	control string
 	env     []string
 }
 
 // startProxy runs containerboot as the tailscale container of a proxy pod does
-// (internal/proxy/containers.go), without a cluster: state is a folder.
+// (internal/proxy/containers.go), without a cluster: its state is in a folder.
 func (t *turn) startProxy(ctx context.Context, suffix string, o proxyOptions) (*proxy, error) {
 	program, err := t.containerbootProgram(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (t *turn) startProxy(ctx context.Context, suffix string, o proxyOptions) (*
 		return nil, err
 	}
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
-		return nil, errors.Wrap(err, "cannot make a folder")
+		return nil, errors.Wrap(err, "cannot create a folder")
 	}
 	disabled, control := opt.NewBool(false), cmp.Or(o.control, t.run.opts.ControlURL)
 	cfg := ipn.ConfigVAlpha{
@@ -133,7 +133,7 @@ func (t *turn) startProxy(ctx context.Context, suffix string, o proxyOptions) (*
 	if p.health, err = freeAddress(ctx); err != nil {
 		return nil, err
 	}
-	// A socket's path is short.
+	// The path of a socket must be short.
 	p.socket = filepath.Join(p.dir, "s")
 	if p.seq, err = t.run.ledger.intend("", kindDevice, p.hostname, ""); err != nil {
 		return nil, err
@@ -171,9 +171,9 @@ func (t *turn) startProxy(ctx context.Context, suffix string, o proxyOptions) (*
 	return p, p.launch()
 }
 
-// launch starts containerboot. It is to drain when the run is stopped, so no context ends it.
+// launch starts containerboot. It must drain when the run is stopped, so no context ends it.
 func (p *proxy) launch() error {
-	p.cmd, p.done = exec.Command(p.program), make(chan error, 1) //nolint:noctx // As said above.
+	p.cmd, p.done = exec.Command(p.program), make(chan error, 1) //nolint:noctx // See above.
 	p.cmd.Env = p.env
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	endWithParent(p.cmd)
@@ -194,7 +194,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	return ln.Addr().String(), errors.Wrap(ln.Close(), "cannot find a free port")
 }
 
-// joined waits until containerboot is healthy, and keeps the device's ID.
+// joined waits until containerboot is healthy, and records the device's ID.
 func (p *proxy) joined(ctx context.Context, t *turn) error {
 	took, err := t.until(ctx, "containerboot is healthy", func(ctx context.Context) (string, error) {
 		select {
@@ -233,7 +233,7 @@ func (p *proxy) unhealthy(ctx context.Context) string {
 	return ""
 }
 
-// offer writes the config with the services that are advertised, as the agent does.
+// offer writes the config with the services to advertise, as the agent does.
 func (p *proxy) offer(services ...string) error {
 	b, err := plan.TailscaledConfig(p.base, services)
 	if err != nil {
@@ -243,7 +243,7 @@ func (p *proxy) offer(services ...string) error {
 	return err
 }
 
-// stop has containerboot drain and end, and returns how long that took.
+// stop lets containerboot drain and end, and returns how long that took.
 func (p *proxy) stop() (time.Duration, error) {
 	began := time.Now()
 	defer p.unlink()
@@ -253,20 +253,20 @@ func (p *proxy) stop() (time.Duration, error) {
 	select {
 	case err := <-p.done:
 		p.done <- err
-		return time.Since(began), errors.Wrapf(err, "containerboot ended badly: %s", p.output.last())
+		return time.Since(began), errors.Wrapf(err, "containerboot failed: %s", p.output.last())
 	case <-time.After(stopTimeout):
 		return time.Since(began), errors.Join(errors.Errorf("containerboot did not end within %s", stopTimeout), p.cmd.Process.Kill())
 	}
 }
 
-// unlink removes containerboot's link to its socket, if it is this one's, and the
-// folder that it made for it.
+// unlink removes the link to this containerboot's socket, and the folder that containerboot created
+// for the link.
 func (p *proxy) unlink() {
 	if target, err := os.Readlink(usualSocket); err == nil && target == p.socket {
-		_ = os.Remove(usualSocket) // It leads nowhere.
+		_ = os.Remove(usualSocket) // Its target is gone.
 	}
 	if p.linkDir {
-		_ = os.Remove(filepath.Dir(usualSocket)) // Not while somebody else uses it.
+		_ = os.Remove(filepath.Dir(usualSocket)) // It fails if the folder is not empty.
 	}
 }
 
@@ -365,7 +365,7 @@ func containerboot(ctx context.Context, t *turn) (err error) {
 	if err := t.awaitAcceptance(ctx, s.Name, &p.node); err != nil {
 		return err
 	}
-	// With something advertised it drains first.
+	// It drains first, because it advertises a service.
 	stopped = true
 	took, err := p.stop()
 	t.measure("drained and stopped", took)

@@ -20,11 +20,11 @@ const (
 	fieldMissing  = "missing"  // The product needs it.
 )
 
-// A finding is a field of a reply that is not as the product's types have it.
+// A finding is a field of a reply that differs from the product's types.
 type finding struct {
 	problem string
 	path    string
-	// detail says how it is.
+	// detail describes the problem.
 	detail string
 }
 
@@ -32,9 +32,8 @@ func (f finding) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s field %s %s", f.problem, f.path, f.detail))
 }
 
-// compareType compares decoded JSON with the type that the product decodes it into,
-// and returns what differs, each once, sorted. needed are paths that must be there,
-// such as devices[].nodeId.
+// compareType compares decoded JSON with the type that the product decodes it into, and returns the
+// differences, sorted and without duplicates. needed are required paths, such as devices[].nodeId.
 func compareType(v any, typ reflect.Type, needed ...string) []finding {
 	c := &typeComparison{seen: map[finding]bool{}}
 	c.value("", v, typ)
@@ -64,7 +63,7 @@ func (c *typeComparison) add(problem, path, detail string) {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// value compares one value. Null decodes into anything.
+// value compares one value. Null decodes into any type.
 func (c *typeComparison) value(path string, v any, typ reflect.Type) {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -79,7 +78,7 @@ func (c *typeComparison) value(path string, v any, typ reflect.Type) {
 		return
 	}
 	ok := true
-	switch typ.Kind() { // Types of the API have no others.
+	switch typ.Kind() { // Types of the API have no other kinds.
 	case reflect.String:
 		_, ok = v.(string)
 	case reflect.Bool:
@@ -117,7 +116,7 @@ func (c *typeComparison) value(path string, v any, typ reflect.Type) {
 func (c *typeComparison) object(path string, m map[string]any, typ reflect.Type) {
 	fields := fieldsOf(typ)
 	for k, v := range m {
-		// As encoding/json does, whatever the case.
+		// Like encoding/json, ignore the case.
 		f, ok := fields[strings.ToLower(k)]
 		if !ok {
 			c.add(fieldUnknown, join(path, k), "is a "+typeOf(v))
@@ -184,7 +183,7 @@ func hasPath(v any, path []string) bool {
 	}
 	e, ok := m[key]
 	if !ok {
-		// The API may leave out empty lists, and the product takes absent ones for empty.
+		// The API may omit empty lists, and the product treats absent lists as empty.
 		return isList
 	}
 	if !isList {

@@ -35,12 +35,12 @@ func TestCompareType(t *testing.T) {
 		needed []string
 		want   []string
 	}{
-		"Same":      {reason: "A reply that fits is no finding.", json: `{"things": [{"name": "a", "on": true, "tags": ["x"], "notes": {"k": "v"}, "any": 1, "count": 2, "at": "2026-01-02T03:04:05Z"}]}`},
-		"Null":      {reason: "Null decodes into anything.", json: `{"things": [{"name": null, "tags": null, "on": null}]}`},
-		"OtherCase": {reason: "Names decode whatever their case.", json: `{"Things": [{"NAME": "a"}]}`},
-		"Unknown":   {reason: "A field that nobody knows is named once.", json: `{"things": [{"new": 1}, {"new": 2}]}`, want: []string{"unknown field things[].new is a number"}},
+		"Same":      {reason: "A reply that fits the type has no findings.", json: `{"things": [{"name": "a", "on": true, "tags": ["x"], "notes": {"k": "v"}, "any": 1, "count": 2, "at": "2026-01-02T03:04:05Z"}]}`},
+		"Null":      {reason: "Null decodes into any type.", json: `{"things": [{"name": null, "tags": null, "on": null}]}`},
+		"OtherCase": {reason: "Names of fields decode in any case.", json: `{"Things": [{"NAME": "a"}]}`},
+		"Unknown":   {reason: "An unknown field is reported once.", json: `{"things": [{"new": 1}, {"new": 2}]}`, want: []string{"unknown field things[].new is a number"}},
 		"Mistyped": {
-			reason: "A field that cannot be decoded is named.",
+			reason: "A field that cannot be decoded is reported.",
 			json:   `{"things": [{"name": 1, "on": "ready", "count": 1.5, "at": "soon", "notes": {"k": 1}, "tags": "x"}]}`,
 			want: []string{
 				"mistyped field things[].at is a string that time.Time does not take",
@@ -56,9 +56,9 @@ func TestCompareType(t *testing.T) {
 			json: `{"things": [{"name": "a"}, {}]}`,
 			want: []string{"missing field others", "missing field things[].name"},
 		},
-		"NoList":    {reason: "The API may leave out a list that is empty.", needed: []string{"things[].name"}, json: `{}`},
+		"NoList":    {reason: "The API may omit an empty list.", needed: []string{"things[].name"}, json: `{}`},
 		"EmptyList": {reason: "A list without elements lacks nothing.", needed: []string{"things[].name"}, json: `{"things": []}`},
-		"Root":      {reason: "A list is no object.", json: `[]`, want: []string{"mistyped field (root) is a list, the product's type is main.reply"}},
+		"Root":      {reason: "A list is not an object.", json: `[]`, want: []string{"mistyped field (root) is a list, the product's type is main.reply"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

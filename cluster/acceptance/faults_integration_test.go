@@ -22,13 +22,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 )
 
-// putService makes a service in the simulator, as somebody else than a run.
+// putService creates a service in the simulator that belongs to no run.
 func putService(t *testing.T, r *simtest.Running, name string) {
 	t.Helper()
 	s := simSession(t, r)
 	a, err := s.send(t.Context(), http.MethodPut, map[string]any{"name": name, "ports": []string{"tcp:80"}, "tags": []string{"tag:k8s"}}, s.tn("vip-services", name)...)
 	if err != nil || !a.ok() {
-		t.Fatalf("cannot make service %s: %v", name, err)
+		t.Fatalf("cannot create service %s: %v", name, err)
 	}
 }
 
@@ -46,8 +46,8 @@ func namesIn(r *simtest.Running) []string {
 	return out
 }
 
-// TestCleanupByName makes sure that names alone are enough only for what every run names
-// so, and only after the list was seen.
+// TestCleanupByName checks that a cleanup by name removes only objects with the prefix of a run,
+// and only after the list is confirmed.
 func TestCleanupByName(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
@@ -57,17 +57,17 @@ func TestCleanupByName(t *testing.T) {
 		remaining []string
 	}{
 		"Foreign": {
-			reason: "A prefix that no run has may be anybody's.",
+			reason: "A prefix that runs do not have may be anybody's.",
 			args:   []string{"--cleanup", "--prefix=production", "--yes"}, code: exitUsage, says: "tsgw-acc-",
 			remaining: []string{"production-host", "svc:production-web", "svc:tsgw-acc-mine-web", "tsgw-acc-mine-host", "tsgw-acc-minefield"},
 		},
 		"Asked": {
-			reason: "Objects that a removal would include are listed, and stay.",
+			reason: "Without --yes, the objects are listed, and stay.",
 			args:   []string{"--cleanup", "--prefix=tsgw-acc-mine"}, code: exitUsage, says: "svc:tsgw-acc-mine-web",
 			remaining: []string{"production-host", "svc:production-web", "svc:tsgw-acc-mine-web", "tsgw-acc-mine-host", "tsgw-acc-minefield"},
 		},
 		"Confirmed": {
-			reason: "With --yes it is removed, and nothing else.",
+			reason: "With --yes, the listed objects are removed, and nothing else.",
 			args:   []string{"--cleanup", "--prefix=tsgw-acc-mine", "--yes"}, code: exitPass, says: "svc:tsgw-acc-mine-web",
 			remaining: []string{"production-host", "svc:production-web", "tsgw-acc-minefield"},
 		},
@@ -87,14 +87,14 @@ func TestCleanupByName(t *testing.T) {
 				t.Errorf("%s exit code %d, want %d and %q", tc.reason, code, tc.code, tc.says)
 			}
 			if got := namesIn(r); !slices.Equal(got, tc.remaining) {
-				t.Errorf("%s left %v, want %v", tc.reason, got, tc.remaining)
+				t.Errorf("%s %v remain, want %v", tc.reason, got, tc.remaining)
 			}
 		})
 	}
 }
 
-// TestRunLeavesOthers makes an object with the run's prefix while the run goes on: the run
-// does not know it, and leaves it.
+// TestRunLeavesOthers creates an object with the run's prefix during the run, which reports it but
+// does not remove it.
 func TestRunLeavesOthers(t *testing.T) {
 	r := simtest.StartAPI(t)
 	u, err := url.Parse(r.URL)
@@ -114,10 +114,10 @@ func TestRunLeavesOthers(t *testing.T) {
 	args[0] = "--api-url=" + front.URL
 	code, output := accept(t, args)
 	if code != exitFail || !strings.Contains(output, "svc:tsgw-acc-same-other") {
-		t.Errorf("exit code %d, want the object to be named as one that is left", code)
+		t.Errorf("exit code %d, want an error that names the remaining object", code)
 	}
 	if got := namesIn(r); !slices.Equal(got, []string{"svc:tsgw-acc-same-other"}) {
-		t.Errorf("left %v, want what the run does not know alone", got)
+		t.Errorf("%v remain, want only the object of somebody else", got)
 	}
 }
 
@@ -126,17 +126,17 @@ func TestRunLeavesOthers(t *testing.T) {
 func TestCleanupOtherTailnet(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		// domain and credential that the ledger names.
+		// domain and credential in the ledger.
 		domain, credential string
 		device             bool
 		code               int
 	}{
-		"OtherDomain":     {reason: "The same client in another tailnet is another's.", domain: "other.ts.net", credential: simtest.ClientID, device: true, code: exitUsage},
+		"OtherDomain":     {reason: "The ledger's domain is that of another tailnet.", domain: "other.ts.net", credential: simtest.ClientID, device: true, code: exitUsage},
 		"OtherClient":     {reason: "An unknown tailnet and another client: it may be any tailnet.", credential: "kOtherCNTRL", code: exitUsage},
 		"SameClient":      {reason: "A client belongs to one tailnet.", credential: simtest.ClientID, code: exitPass},
 		"SameDomain":      {reason: "Another client of the same tailnet may clean up.", domain: "tail1234.ts.net", credential: "kOtherCNTRL", device: true, code: exitPass},
 		"DomainUnseen":    {reason: "Without devices the domain is not known, and the client decides.", domain: "tail1234.ts.net", credential: simtest.ClientID, code: exitPass},
-		"NothingRecorded": {reason: "A ledger that names nothing proves nothing.", code: exitUsage},
+		"NothingRecorded": {reason: "A ledger without domain and credential does not identify a tailnet.", code: exitUsage},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -169,13 +169,13 @@ func TestCleanupOtherTailnet(t *testing.T) {
 				t.Errorf("%s exit code %d, want %d", tc.reason, code, tc.code)
 			}
 			if remaining := len(r.State().Services) == 1; remaining != (tc.code != exitPass) {
-				t.Errorf("%s the service is left: %v", tc.reason, remaining)
+				t.Errorf("%s the service still exists: %v", tc.reason, remaining)
 			}
 		})
 	}
 }
 
-// TestPolicyWarnings has a policy file with warnings, which the product takes.
+// TestPolicyWarnings checks a policy file with warnings, which the product accepts.
 func TestPolicyWarnings(t *testing.T) {
 	r := simtest.StartAPI(t)
 	if err := r.SetSwitches(func(w *tailnetsim.Switches) { w.UnsyncedGroups = []string{"group:ops@example.com"} }); err != nil {
@@ -195,14 +195,14 @@ func TestPolicyWarnings(t *testing.T) {
 	}
 	out := t.TempDir()
 	if code, _ := accept(t, flags(r, out, "--only=policy/validate-good")); code != exitPass {
-		t.Errorf("exit code %d: warnings are no refusal", code)
+		t.Errorf("exit code %d: warnings are not a refusal", code)
 	}
 	if row := readSummary(t, out).Rows[0]; row.Observed["warnings"] != true {
 		t.Errorf("the warnings are not observed: %v", row.Observed)
 	}
 }
 
-// TestFreshClient runs with a client that was made a moment ago.
+// TestFreshClient runs with a new client, which the API rejects at first.
 func TestFreshClient(t *testing.T) {
 	for name, status := range map[string]int{"NotFound": http.StatusNotFound, "Unauthorized": http.StatusUnauthorized} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestFreshClient(t *testing.T) {
 			s := simSession(t, r)
 			a, err := s.send(t.Context(), http.MethodPost, map[string]any{"keyType": "client", "scopes": []string{"all"}, "tags": []string{"tag:k8s-operator"}}, s.tn("keys")...)
 			if err != nil || !a.ok() {
-				t.Fatalf("cannot make a client: %v %s", err, a.message())
+				t.Fatalf("cannot create a client: %v %s", err, a.message())
 			}
 			for _, v := range credentialVars {
 				t.Setenv(v, "")
@@ -277,8 +277,8 @@ func TestSplitDNSRemoval(t *testing.T) {
 	}
 }
 
-// TestHostWords has the API call a host that serves by another word than the official
-// client's only example: it is a good host all the same.
+// TestHostWords lets the API describe a host that serves by another word than the official client's
+// only example. The row must pass.
 func TestHostWords(t *testing.T) {
 	r := simtest.Start(t, simtest.AutoApprove)
 	u, err := url.Parse(r.URL)

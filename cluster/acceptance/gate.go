@@ -16,12 +16,13 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A gate is on the way of one program to the coordination server, and can be shut: it then
-// resets every connection. Control by https is reached through it as an HTTP proxy, because
-// its certificate names it; control by http, which only a simulator has, by its address.
+// A gate forwards the connections of one program to the coordination server. While it is shut, it
+// resets every connection. For a server with https it is an HTTP proxy, because the server's
+// certificate has the server's name. For one with http, which only a simulator has, the gate's
+// address replaces the server's.
 type gate struct {
 	ln     net.Listener
-	target string // HOST:PORT by http; empty by https.
+	target string // HOST:PORT of a server with http; empty for https.
 
 	mu      sync.Mutex
 	shut    bool
@@ -58,8 +59,8 @@ func newGate(ctx context.Context, control string) (*gate, error) {
 	return g, nil
 }
 
-// control is the URL by which a program reaches the server whose URL is control, and env what
-// its environment needs for that.
+// control returns the URL at which a program reaches a server through the gate, and the environment
+// variables that the program needs.
 func (g *gate) control(control string) (endpoint string, env []string) {
 	if g.target != "" {
 		return "http://" + g.ln.Addr().String(), nil
@@ -67,7 +68,7 @@ func (g *gate) control(control string) (endpoint string, env []string) {
 	return control, []string{"HTTPS_PROXY=http://" + g.ln.Addr().String()}
 }
 
-// set shuts the gate, which ends the connections through it, or opens it.
+// set shuts the gate and resets its connections, or opens it.
 func (g *gate) set(shut bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +80,7 @@ func (g *gate) set(shut bool) {
 	}
 }
 
-// turned counts the connections that the gate has reset while it was shut.
+// turned returns the number of connections that the shut gate has refused.
 func (g *gate) turned() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,10 +89,10 @@ func (g *gate) turned() int {
 
 func (g *gate) close() {
 	g.set(true)
-	_ = g.ln.Close() // Nothing comes through any more.
+	_ = g.ln.Close() // The gate is not used again.
 }
 
-// enter counts a connection, and returns false if the gate is shut.
+// enter registers connections, and returns false if the gate is shut.
 func (g *gate) enter(cs ...net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,12 +115,12 @@ func (g *gate) leave(cs ...net.Conn) {
 	}
 }
 
-// reset ends a connection as a machine does that has no such connection.
+// reset closes a connection with a TCP reset.
 func reset(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0) // Else it ends more politely.
+		_ = t.SetLinger(0) // Otherwise it ends with a FIN.
 	}
-	_ = c.Close() // Ended, however.
+	_ = c.Close() // It ends in any case.
 }
 
 func (g *gate) pass(ctx context.Context, c net.Conn) {
@@ -160,8 +161,8 @@ func (g *gate) pass(ctx context.Context, c net.Conn) {
 	<-done
 }
 
-// isProxied reports whether programs reach control through an HTTP proxy already: a gate
-// would go around it.
+// isProxied reports whether programs already reach control through an HTTP proxy, which a gate
+// would bypass.
 func isProxied(env []string) bool {
 	for _, e := range env {
 		name, value, _ := strings.Cut(e, "=")

@@ -21,9 +21,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A host answers what a node serves: a line with the node's hostname, after which it
-// returns what it gets. Where a PROXY protocol header comes first, the line goes on
-// with the client's address and with the ID of the client's node, by WhoIs.
+// A host is the backend of a node's services: it sends a line with the node's hostname, and then
+// echoes its input. After a PROXY protocol header, the line also has the client's address and the
+// ID of the client's node, from WhoIs.
 type host struct {
 	node *node
 
@@ -33,8 +33,8 @@ type host struct {
 	closed    bool
 }
 
-// serve has a node answer at ports of a service: version says of which PROXY protocol
-// header a port gets, 0 for none. Earlier services stay.
+// serve makes a node answer at ports of a service, with the version of the PROXY protocol header
+// that each gets, 0 for none. Earlier services stay.
 func (n *node) serve(ctx context.Context, service string, ports map[uint16]int) error {
 	if n.host == nil {
 		n.host = &host{node: n, conns: map[net.Conn]bool{}}
@@ -61,7 +61,7 @@ func (n *node) serve(ctx context.Context, service string, ports map[uint16]int) 
 	return errors.Wrap(n.local.SetServeConfig(ctx, sc), "cannot set serve config")
 }
 
-// unserve has a node answer a service no more.
+// unserve makes a node stop answering for a service.
 func (n *node) unserve(ctx context.Context, service string) error {
 	sc, err := n.local.GetServeConfig(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *host) accept(ctx context.Context, ln net.Listener, version int) {
 	h.mu.Lock()
 	h.listeners = append(h.listeners, ln)
 	h.mu.Unlock()
-	// It answers other rows, too.
+	// It answers later rows, too.
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		for {
@@ -102,14 +102,14 @@ func (h *host) accept(ctx context.Context, ln net.Listener, version int) {
 	}()
 }
 
-// whoIsTimeout bounds what is asked about a client.
+// whoIsTimeout bounds a request about a client.
 const whoIsTimeout = 5 * time.Second
 
 func (h *host) answer(ctx context.Context, c net.Conn, version int) {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
-		_ = c.Close() // The client sees that.
+		_ = c.Close() // The host is closed.
 		return
 	}
 	h.conns[c] = true
@@ -118,7 +118,7 @@ func (h *host) answer(ctx context.Context, c net.Conn, version int) {
 		h.mu.Lock()
 		delete(h.conns, c)
 		h.mu.Unlock()
-		_ = c.Close() // Nothing more can be said to the client.
+		_ = c.Close() // The client gets no more data.
 	}()
 	reader := bufio.NewReader(c)
 	line := h.node.hostname
@@ -131,7 +131,7 @@ func (h *host) answer(ctx context.Context, c net.Conn, version int) {
 	_, _ = io.Copy(c, reader) // Until either side ends it.
 }
 
-// who reads a PROXY protocol header, and says who it names.
+// who reads a PROXY protocol header, and returns the client's address and node.
 func (h *host) who(ctx context.Context, reader *bufio.Reader, version int) string {
 	header, err := proxyproto.Read(reader)
 	if err != nil {
@@ -162,8 +162,7 @@ func (h *host) close() {
 	}
 }
 
-// ask connects, reads the line that a host begins with, and returns it in words, with
-// the connection.
+// ask connects to a host, and returns the words of its first line, and the connection.
 func (n *node) ask(ctx context.Context, addr netip.AddrPort) ([]string, net.Conn, *bufio.Reader, error) {
 	c, err := n.dial(ctx, addr)
 	if err != nil {
@@ -177,12 +176,12 @@ func (n *node) ask(ctx context.Context, addr netip.AddrPort) ([]string, net.Conn
 	}
 	if err != nil {
 		_ = c.Close() // The first error says why.
-		return nil, nil, nil, errors.Wrapf(err, "no answer of %s", addr)
+		return nil, nil, nil, errors.Wrapf(err, "no answer from %s", addr)
 	}
 	return strings.Fields(line), c, reader, nil
 }
 
-// answers asks and hangs up.
+// answers returns the words of a host's first line, and closes the connection.
 func (n *node) answers(ctx context.Context, addr netip.AddrPort) ([]string, error) {
 	words, c, _, err := n.ask(ctx, addr)
 	if err != nil {

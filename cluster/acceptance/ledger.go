@@ -19,7 +19,7 @@ import (
 // ledgerFile is the ledger's name in the folder of a run.
 const ledgerFile = "ledger.jsonl"
 
-// Kinds of objects that a run makes.
+// Kinds of objects that a run creates.
 const (
 	kindService   = "service"   // Name: svc:PREFIX-...
 	kindKey       = "key"       // Name: its description, PREFIX ...
@@ -31,15 +31,15 @@ const (
 	kindFragment  = "fragment"  // Name: the owner of entries of the policy file.
 	kindSetting   = "setting"   // Name: the setting; ID: its value before.
 	kindDir       = "dir"       // Name: a temporary folder of this machine.
-	kindCluster   = "cluster"   // Name: KIND/NAMESPACE/NAME in the cluster.
+	kindCluster   = "cluster"   // Name: that of clusterName.
 )
 
 // States of an object.
 const (
-	opRun    = "run"    // A run began, or learnt where it is; Name is its prefix.
-	opIntend = "intend" // The object is about to be made.
-	opMade   = "made"   // It was made, and has this ID.
-	opGone   = "gone"   // It was removed, or never made.
+	opRun    = "run"    // A run began, or learned its tailnet's DNS name; Name is its prefix.
+	opIntend = "intend" // The object is about to be created.
+	opMade   = "made"   // It was created, with this ID.
+	opGone   = "gone"   // It was removed, or never created.
 )
 
 // An entry is a line of the ledger.
@@ -56,8 +56,8 @@ type entry struct {
 	place
 }
 
-// A ledger remembers what a run makes, before it makes it: each line is on the disk
-// before the API hears of the object.
+// A ledger records the objects of a run before the run creates them: each line is on disk before
+// the request to the API.
 type ledger struct {
 	mu      sync.Mutex
 	file    *os.File
@@ -65,10 +65,10 @@ type ledger struct {
 	seq     int
 }
 
-// openLedger opens the ledger of a folder, or begins one.
+// openLedger opens the ledger of a folder, or creates one.
 func openLedger(dir string) (*ledger, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, errors.Wrap(err, "cannot make --out")
+		return nil, errors.Wrap(err, "cannot create --out")
 	}
 	path := filepath.Join(dir, ledgerFile)
 	old, err := os.ReadFile(path)
@@ -88,8 +88,8 @@ func openLedger(dir string) (*ledger, error) {
 	return l, errors.Wrap(l.endLine(old), "cannot write ledger")
 }
 
-// endLine ends the last line, which a crash may have cut. One that cannot be read goes: it would be in
-// the middle of the ledger from now on.
+// endLine completes the last line, which a crash may have truncated. It removes a line that cannot
+// be parsed, because later lines would follow it.
 func (l *ledger) endLine(old []byte) error {
 	begin := bytes.LastIndexByte(old, '\n') + 1
 	last := old[begin:]
@@ -103,8 +103,8 @@ func (l *ledger) endLine(old []byte) error {
 	return l.file.Truncate(int64(begin))
 }
 
-// parseLedger reads lines. The last may be cut by a crash: its object was not
-// begun, for a line is written whole before that.
+// parseLedger parses lines. It ignores a last line that a crash has truncated: its object does not
+// exist, because the whole line is written before the object is created.
 func parseLedger(b []byte) ([]entry, error) {
 	var out []entry
 	lines := bytes.Split(b, []byte("\n"))
@@ -137,14 +137,14 @@ func (l *ledger) write(e entry) error {
 	return errors.Wrap(l.file.Sync(), "cannot write ledger to the disk")
 }
 
-// begin starts a run in a place. Again with the same prefix it says more of the place.
+// begin records a run with its place. A later call with the same prefix updates the place.
 func (l *ledger) begin(prefix string, p place) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.write(entry{Op: opRun, Name: prefix, place: p})
 }
 
-// located writes the DNS name of the tailnet of the last run, unless the ledger has it.
+// located records the DNS name of the last run's tailnet, unless the ledger has it.
 func (l *ledger) located(domain string) error {
 	last := l.lastRun()
 	if domain == "" || last.Domain == domain {
@@ -154,8 +154,7 @@ func (l *ledger) located(domain string) error {
 	return l.begin(last.Name, last.place)
 }
 
-// intend writes that an object is about to be made, and returns how the ledger
-// calls it.
+// intend records that an object is about to be created, and returns its number in the ledger.
 func (l *ledger) intend(row, kind, name, id string) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,14 +162,14 @@ func (l *ledger) intend(row, kind, name, id string) (int, error) {
 	return l.seq, l.write(entry{Op: opIntend, Seq: l.seq, Kind: kind, Name: name, ID: id, Row: row})
 }
 
-// made writes the ID that an object got.
+// made records the ID of a created object.
 func (l *ledger) made(seq int, id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.write(entry{Op: opMade, Seq: seq, ID: id})
 }
 
-// gone writes that an object does not exist any more.
+// gone records that an object no longer exists.
 func (l *ledger) gone(seq int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +183,7 @@ func (l *ledger) left() []entry {
 	return leftIn(l.entries)
 }
 
-// lastRun is the entry of the last run, or empty.
+// lastRun returns the entry of the last run, or an empty one.
 func (l *ledger) lastRun() entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -38,7 +38,7 @@ func TestLedgerSurvives(t *testing.T) {
 	if err := l.close(); err != nil {
 		t.Fatalf("cannot close: %v", err)
 	}
-	// A crash cuts the line that was being written.
+	// A crash truncates the line that is being written.
 	path := filepath.Join(dir, ledgerFile)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -62,10 +62,10 @@ func TestLedgerSurvives(t *testing.T) {
 		{Op: opIntend, Seq: 2, Kind: kindService, Name: "two", ID: "id-two", Row: "section/row"},
 	}
 	if diff := cmp.Diff(want, leftIn(entries), cmp.AllowUnexported(entry{}), cmpopts.IgnoreFields(entry{}, "At")); diff != "" {
-		t.Errorf("what is left, the newest first: -want, +got:\n%s", diff)
+		t.Errorf("remaining objects, the newest first: -want, +got:\n%s", diff)
 	}
 
-	// Another process goes on with it.
+	// Another process continues the ledger.
 	reopened, err := openLedger(dir)
 	if err != nil {
 		t.Fatalf("cannot open again: %v", err)
@@ -73,7 +73,7 @@ func TestLedgerSurvives(t *testing.T) {
 	defer reopened.close()
 	seq, err := reopened.intend("section/row", kindKey, "four", "")
 	if err != nil || seq != 4 {
-		t.Errorf("numbers go on: got %d, %v", seq, err)
+		t.Errorf("sequence numbers continue: got %d, %v", seq, err)
 	}
 	if reopened.lastRun().Name != "tsgw-acc-abc" {
 		t.Errorf("the prefix is known: got %q", reopened.lastRun().Name)
@@ -87,7 +87,7 @@ func TestLedgerSurvives(t *testing.T) {
 	}
 }
 
-// TestLedgerWholeLine checks that a line stays of which a crash has cut only the end.
+// TestLedgerWholeLine checks that a line stays if a crash has cut only its end of line.
 func TestLedgerWholeLine(t *testing.T) {
 	dir := t.TempDir()
 	line := `{"op":"intend","seq":1,"kind":"service","name":"svc:tsgw-acc-abc-web"}`
@@ -100,7 +100,7 @@ func TestLedgerWholeLine(t *testing.T) {
 			t.Fatalf("cannot open: %v", err)
 		}
 		if got := len(l.left()); got != want {
-			t.Errorf("want %d objects that are left, got %d", want, got)
+			t.Errorf("want %d remaining objects, got %d", want, got)
 		}
 		if _, err := l.intend("row", kindKey, "key", ""); err != nil {
 			t.Fatal(err)
@@ -119,12 +119,12 @@ func TestMine(t *testing.T) {
 		want   bool
 	}{
 		"Itself":    {reason: "The prefix alone is ours.", name: prefix, want: true},
-		"Name":      {reason: "So is a name that goes on with a dash.", name: prefix + "-web", want: true},
+		"Name":      {reason: "So is a name that continues with a dash.", name: prefix + "-web", want: true},
 		"Domain":    {reason: "And a domain below.", name: prefix + ".example.com", want: true},
 		"Key":       {reason: "And the description of a key.", name: prefix + " host", want: true},
 		"Longer":    {reason: "Another run's prefix is not.", name: prefix + "d-web"},
-		"Elsewhere": {reason: "Nor is a name that has it within.", name: "x-" + prefix},
-		"Empty":     {reason: "Nor no name.", name: ""},
+		"Elsewhere": {reason: "Nor is a name that contains it elsewhere.", name: "x-" + prefix},
+		"Empty":     {reason: "Nor is an empty name.", name: ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,8 @@
 // every reply. It removes all objects that it created. Start with `go run ./cluster/acceptance
 // --help`; docs/acceptance.md describes the rows.
 //
-// Rows are data (rows.go) with a small function each, with a file for each section. Redaction,
-// decoding and comparison are pure.
+// rows.go has the table of rows, and a file for each section has their functions. Redaction,
+// decoding and comparison are pure functions.
 package main
 
 import (
@@ -30,15 +30,15 @@ const (
 	exitUsage = 2
 )
 
-const description = `Prove Tailscale Gateway against a tailnet, with an account of yours or in the lab.`
+const description = `Test Tailscale Gateway against a tailnet, with a real account or in the lab.`
 
-// help of a run says what a person must know before the first.
-const help = `It reads unless --write is given, and removes all that it made: at the end, on failure and
-on a signal. After a crash run it again with --cleanup and the same --out.
+// help is the detailed help text of a run.
+const help = `It only reads unless you pass --write. It removes everything that it created: at the end, on
+failure and on a signal. After a crash, run it again with --cleanup and the same --out.
 
 The credential comes from the environment: TS_CLIENT_ID and TS_CLIENT_SECRET of an OAuth
 client, or TS_CLIENT_ID and TS_ID_TOKEN of a federated identity, or TS_API_KEY. It is never
-printed or kept.
+printed or written to a file.
 
   acceptance                          # what the credential may read
   acceptance --write --policy         # all but certificates and the cluster
@@ -52,13 +52,13 @@ type cli struct {
 	Compare compareCmd `cmd:"" help:"Compare the results of two runs, and the shapes of replies."`
 }
 
-// A usageError is a command line that makes no sense.
+// A usageError reports an invalid command line.
 type usageError struct{ error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process at once: the ledger knows what is left.
+	// A second signal ends the process immediately: the ledger lists the remaining objects.
 	context.AfterFunc(ctx, stop)
 	code := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -68,7 +68,7 @@ func main() {
 // command runs a command line and returns its exit code.
 func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
-		// The flags of interest are those of the default command.
+		// The useful flags are those of the default command.
 		say(out, "Commands: run (default), compare; see also compare --help.\n\n")
 		args = []string{"run", "--help"}
 	}
@@ -96,7 +96,7 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return exitFail
 }
 
-// say prints to a person.
+// say prints text for the user.
 func say(w io.Writer, format string, a ...any) {
 	// Losing a line of progress is no reason to stop.
 	_, _ = fmt.Fprintf(w, format, a...)

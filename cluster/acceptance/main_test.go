@@ -17,18 +17,19 @@ func TestUsage(t *testing.T) {
 		want   string
 	}{
 		"UnknownFlag":  {reason: "A flag that does not exist is a wrong command line.", args: []string{"--nonsense"}, want: "unknown flag"},
-		"NoCredential": {reason: "Nothing can be done without a credential.", want: "no credential"},
+		"NoCredential": {reason: "A run needs a credential.", want: "no credential"},
 		"TwoCredentials": {
-			reason: "Which credential is meant must be clear.", want: "both set",
+			reason: "Two credentials are ambiguous.", want: "both set",
 			env: map[string]string{"TS_CLIENT_ID": "id", "TS_CLIENT_SECRET": "a", "TS_ID_TOKEN": "b"},
 		},
-		"ForeignPrefix": {reason: "Another prefix than that of runs may be that of others.", args: []string{"--prefix=production"}, want: "--prefix"},
-		"BarePrefix":    {reason: "The common beginning of all prefixes is no prefix of a run.", args: []string{"--prefix=tsgw-acc-"}, want: "--prefix"},
-		"YesToNothing":  {reason: "There is no list to say yes to.", args: []string{"--cleanup", "--yes"}, env: map[string]string{"TS_API_KEY": "k"}, want: "--yes needs"},
+		"ForeignPrefix": {reason: "A prefix that runs do not have may match the objects of others.", args: []string{"--prefix=production"}, want: "--prefix"},
+		"LongerPrefix":  {reason: "Names of a run with a shorter prefix would match, too.", args: []string{"--prefix=tsgw-acc-a-b"}, want: "--prefix"},
+		"BarePrefix":    {reason: "The common beginning of all prefixes is not the prefix of a run.", args: []string{"--prefix=tsgw-acc-"}, want: "--prefix"},
+		"YesToNothing":  {reason: "Without --prefix there is no list to confirm.", args: []string{"--cleanup", "--yes"}, env: map[string]string{"TS_API_KEY": "k"}, want: "--yes needs"},
 		"BadExpression": {reason: "The expression must compile.", args: []string{"--only=("}, want: "--only"},
 		"BadURL":        {reason: "The API's address is a URL.", args: []string{"--api-url=api.tailscale.com"}, want: "--api-url"},
-		"NoRow":         {reason: "An expression that matches nothing proves nothing.", args: []string{"--only=nothing"}, env: map[string]string{"TS_API_KEY": "k"}, want: "no row matches"},
-		"NoLedger":      {reason: "Without a ledger nothing says what to remove.", args: []string{"--cleanup"}, env: map[string]string{"TS_API_KEY": "k"}, want: "no ledger"},
+		"NoRow":         {reason: "An expression that matches no row is an error.", args: []string{"--only=nothing"}, env: map[string]string{"TS_API_KEY": "k"}, want: "no row matches"},
+		"NoLedger":      {reason: "Without a ledger, the objects to remove are unknown.", args: []string{"--cleanup"}, env: map[string]string{"TS_API_KEY": "k"}, want: "no ledger"},
 		"CompareNothing": {
 			reason: "A folder that does not exist has no results.", args: []string{"compare", "does-not-exist", "neither"}, want: "does-not-exist",
 		},
@@ -64,7 +65,7 @@ func TestTableNamesAreUnique(t *testing.T) {
 		}
 		seen[r.id()] = true
 		if r.about == "" || r.run == nil {
-			t.Errorf("row %s says nothing, or does nothing", r.id())
+			t.Errorf("row %s has no description, or no function", r.id())
 		}
 	}
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// simulatorEnv is what nodes of a coordination server other than Tailscale's are run
-// with: they report to nobody else.
+// simulatorEnv is the environment of nodes of a coordination server other than Tailscale's: they
+// contact no other server.
 var simulatorEnv = map[string]string{
 	"TS_NO_LOGS_NO_SUPPORT":         "true",
 	"TS_DISABLE_PORTMAPPER":         "1",
@@ -58,21 +58,21 @@ type node struct {
 	dead     bool
 }
 
-// nodes are those of a run that rows share.
+// nodes are the nodes of a run, which rows share.
 type nodes struct {
 	all     []*node
 	client  *node
 	hosts   []*node
 	created int
 
-	// failed is why a node could not join. Others would wait as long for nothing.
+	// failed is the error of a node that could not join. Other nodes would fail after the same time.
 	failed error
 }
 
 // An authKey logs one node in.
 type authKey struct{ id, secret string }
 
-// mint makes a single-use key.
+// mint creates a single-use key.
 func (t *turn) mint(ctx context.Context, suffix string, ephemeral bool) (authKey, error) {
 	description := t.run.prefix + " " + suffix
 	seq, err := t.run.ledger.intend("", kindKey, description, "")
@@ -100,7 +100,7 @@ func (t *turn) mint(ctx context.Context, suffix string, ephemeral bool) (authKey
 	return k, t.run.ledger.made(seq, k.id)
 }
 
-// join makes a node that other rows may use, too.
+// join creates a node that other rows may use, too.
 func (t *turn) join(ctx context.Context, suffix string, ephemeral bool) (*node, error) {
 	if !t.run.opts.real() {
 		isolate()
@@ -117,7 +117,7 @@ func (t *turn) join(ctx context.Context, suffix string, ephemeral bool) (*node, 
 		return nil, err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, errors.Wrap(err, "cannot make a node's folder")
+		return nil, errors.Wrap(err, "cannot create a node's folder")
 	}
 	n := &node{hostname: t.name(suffix)}
 	if n.seq, err = t.run.ledger.intend("", kindDevice, n.hostname, ""); err != nil {
@@ -140,7 +140,7 @@ func (t *turn) join(ctx context.Context, suffix string, ephemeral bool) (*node, 
 		return nil, t.run.nodes.failed
 	}
 	if n.local, err = n.srv.LocalClient(); err != nil {
-		return nil, errors.Wrap(err, "cannot speak to a node")
+		return nil, errors.Wrap(err, "cannot create a client of a node")
 	}
 	n.id = string(st.Self.ID)
 	n.v4, _ = n.srv.TailscaleIPs()
@@ -169,7 +169,7 @@ func (n *nodes) close() error {
 	return errors.Join(errs...)
 }
 
-// client returns the node that dials.
+// client returns the node that connects to services.
 func (t *turn) client(ctx context.Context) (*node, error) {
 	if n := t.run.nodes.client; n != nil {
 		return n, nil
@@ -181,7 +181,7 @@ func (t *turn) client(ctx context.Context) (*node, error) {
 	return n, err
 }
 
-// twoHosts returns two nodes that live. Those that rows have ended are replaced.
+// twoHosts returns two running nodes. It replaces nodes that rows have stopped.
 func (t *turn) twoHosts(ctx context.Context) ([]*node, error) {
 	ns := &t.run.nodes
 	ns.hosts = slices.DeleteFunc(ns.hosts, func(n *node) bool { return n.dead })
@@ -196,7 +196,7 @@ func (t *turn) twoHosts(ctx context.Context) ([]*node, error) {
 	return ns.hosts, nil
 }
 
-// status is what a node knows of itself.
+// status returns the status of the node, without its peers.
 func (n *node) status(ctx context.Context) (*ipnstate.Status, error) {
 	st, err := n.local.StatusWithoutPeers(ctx)
 	return st, errors.Wrap(err, "cannot get a node's status")
@@ -219,7 +219,7 @@ func acceptedIn(cm tailcfg.NodeCapMap, service string) bool {
 	})
 }
 
-// holder returns the node ID of the peer that has an address, or nothing.
+// holder returns the node ID of the peer that has an address, or an empty string.
 func (n *node) holder(ctx context.Context, a netip.Addr) (string, error) {
 	st, err := n.local.Status(ctx)
 	if err != nil {
@@ -239,10 +239,10 @@ var errNoRoute = errors.New("no peer has the address")
 // dialTimeout bounds one connection.
 const dialTimeout = 5 * time.Second
 
-// dial connects to an address of the tailnet, and nowhere else. tsnet's own Dial goes
-// to the host's network when no peer has the address (dialOneUser in
-// net/tsdial/tsdial.go of tailscale.com): a peer must have it, and the dialer is the
-// one of the node's own network stack, which has no other way.
+// dial connects to an address of the tailnet, and nowhere else. tsnet's own Dial goes to the host's
+// network when no peer has the address (dialOneUser in net/tsdial/tsdial.go of tailscale.com): so a
+// peer must have it, and the dialer is that of the node's own network stack, which cannot leave the
+// tailnet.
 func (n *node) dial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 	h, err := n.holder(ctx, addr.Addr())
 	if err != nil {
@@ -276,7 +276,7 @@ func (n *node) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// domain is the tailnet's DNS name.
+// domain returns the tailnet's DNS name.
 func (n *node) domain(ctx context.Context) (string, error) {
 	st, err := n.status(ctx)
 	if err != nil {
@@ -284,12 +284,12 @@ func (n *node) domain(ctx context.Context) (string, error) {
 	}
 	d := domainName(st)
 	if d == "" {
-		return "", skipf(skipMissing, "the node knows no domain of the tailnet")
+		return "", skipf(skipMissing, "the node does not know the tailnet's domain")
 	}
 	return d, nil
 }
 
-// domainName is the tailnet's DNS name as a node knows it, or empty.
+// domainName returns the tailnet's DNS name as a node knows it, or an empty string.
 func domainName(st *ipnstate.Status) string {
 	if st.CurrentTailnet == nil {
 		return ""
@@ -297,7 +297,7 @@ func domainName(st *ipnstate.Status) string {
 	return st.CurrentTailnet.MagicDNSSuffix
 }
 
-// advertise offers services to control, and no others.
+// advertise advertises these services, and no others.
 func (n *node) advertise(ctx context.Context, services ...string) error {
 	_, err := n.local.EditPrefs(ctx, &ipn.MaskedPrefs{Prefs: ipn.Prefs{AdvertiseServices: services}, AdvertiseServicesSet: true})
 	n.offered = services

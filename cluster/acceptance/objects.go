@@ -14,11 +14,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// An object is something that a run made, or may have made.
+// An object identifies an object that a run created, or may have created.
 type object struct{ kind, name, id string }
 
-// A kind knows how to find and remove its objects. find returns those whose names
-// carry the prefix; remove takes one that is gone already for removed.
+// A kind finds and removes its objects. find returns those whose names have the prefix; remove
+// succeeds if the object does not exist.
 type kind struct {
 	name   string
 	find   func(ctx context.Context, s *session, prefix string) ([]object, error)
@@ -41,14 +41,13 @@ func kinds() []kind {
 	}
 }
 
-// mine reports whether a name carries the prefix: it is the prefix, or goes on with
-// something that no other prefix goes on with.
+// mine reports whether a name has the prefix: it is the prefix, or continues with a separator.
 func mine(name, prefix string) bool {
 	rest, ok := strings.CutPrefix(name, prefix)
 	return ok && prefix != "" && (rest == "" || strings.ContainsAny(rest[:1], "-. /"))
 }
 
-// list gets objects of a reply's list that match.
+// list returns the objects that match in a list of the API.
 func list(ctx context.Context, s *session, field string, match func(map[string]any) (object, bool), path ...string) ([]object, error) {
 	r, err := s.do(ctx, call{method: http.MethodGet, path: path, query: allOf(field)})
 	if err != nil {
@@ -68,7 +67,7 @@ func list(ctx context.Context, s *session, field string, match func(map[string]a
 	return out, nil
 }
 
-// A statusError is a reply that refuses.
+// A statusError is a refusal by the API.
 type statusError struct {
 	status  int
 	message string
@@ -81,7 +80,7 @@ func str(m map[string]any, key string) string {
 	return s
 }
 
-// removed returns nil when a reply means that the object is gone.
+// removed returns nil if a reply means that the object is gone.
 func removed(subject string, r *reply, err error) error {
 	if err != nil {
 		return err
@@ -114,8 +113,8 @@ func findDevices(ctx context.Context, s *session, prefix string) ([]object, erro
 	}, s.tn("devices")...)
 }
 
-// removeDevice removes a device by its ID. The ledger has none when the node did not
-// get to join, or the run ended before it knew: then the hostname finds it.
+// removeDevice removes a device by its ID, or by its hostname if the ledger has no ID, because the
+// node did not join, or the run ended before it recorded the ID.
 func removeDevice(ctx context.Context, s *session, o object) error {
 	if o.id != "" {
 		r, err := s.delete(ctx, "device", o.id)
@@ -130,8 +129,7 @@ func removeDevice(ctx context.Context, s *session, o object) error {
 	return err
 }
 
-// allOf is the query that a list is asked for with: without it an OAuth client gets
-// no auth keys.
+// allOf returns the query for a list: without it an OAuth client gets no auth keys.
 func allOf(field string) url.Values {
 	if field == "keys" {
 		return url.Values{"all": {"true"}}
@@ -139,14 +137,14 @@ func allOf(field string) url.Values {
 	return nil
 }
 
-// isAuthKey reports whether a key is no OAuth client or the like. Lists of identifiers
-// only say nothing of it.
+// isAuthKey reports whether a key is an auth key, and not an OAuth client or another kind. Lists
+// that have only identifiers do not have the kind.
 func isAuthKey(m map[string]any) bool {
 	t := str(m, "keyType")
 	return t == "auth" || t == ""
 }
 
-// findKeys gets each key: some versions of the API list identifiers only.
+// findKeys gets keys one by one if the list has only identifiers, as in some versions of the API.
 func findKeys(ctx context.Context, s *session, prefix string) ([]object, error) {
 	all, err := list(ctx, s, "keys", func(m map[string]any) (object, bool) {
 		return object{kindKey, str(m, "description"), str(m, "id")}, str(m, "id") != "" && isAuthKey(m)
@@ -225,7 +223,7 @@ func findSplitDNS(ctx context.Context, s *session, prefix string) ([]object, err
 	return out, nil
 }
 
-// removeSplitDNS tries both ways of removing a domain. The documents name the first.
+// removeSplitDNS tries both ways to remove a domain. The documentation has the first.
 func removeSplitDNS(ctx context.Context, s *session, o object) error {
 	r, err := s.send(ctx, http.MethodPatch, map[string]any{o.name: nil}, s.tn("dns", "split-dns")...)
 	if err != nil {
@@ -253,17 +251,17 @@ func removeAttribute(ctx context.Context, s *session, o object) error {
 // removeDir removes a temporary folder, and nothing else.
 func removeDir(_ context.Context, _ *session, o object) error {
 	if filepath.Dir(o.name) != filepath.Clean(os.TempDir()) {
-		return errors.Errorf("folder %q is not among temporary files", o.name)
+		return errors.Errorf("folder %q is not in the temporary folder", o.name)
 	}
 	return errors.Wrap(os.RemoveAll(o.name), "cannot remove folder")
 }
 
-// policyMark is what a line of the policy file ends with that a run added.
+// policyMark returns the line that a run adds to the policy file.
 func policyMark(prefix string) string {
 	return "// " + prefix + ": added by the acceptance run, may be removed"
 }
 
-// withMark returns the policy file with a line that carries the mark, at its end.
+// withMark returns the policy file with the mark as its last line.
 func withMark(text, mark string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -308,7 +306,7 @@ func findPolicyMarks(ctx context.Context, s *session, prefix string) ([]object, 
 	return nil, nil
 }
 
-// removePolicyMark takes the mark out.
+// removePolicyMark removes the mark.
 func removePolicyMark(ctx context.Context, s *session, o object) error {
 	return editPolicy(ctx, s, func(text string) (string, error) { return withoutMark(text, o.name), nil })
 }

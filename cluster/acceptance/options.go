@@ -14,19 +14,19 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Where Tailscale is.
+// URLs of Tailscale's servers.
 const (
 	defaultAPI     = "https://api.tailscale.com"
 	defaultControl = "https://controlplane.tailscale.com"
 )
 
-// prefixRoot begins the prefix of every run, so that a name alone shows that an object is of a
-// run, and of nobody else.
+// prefixRoot begins the prefix of every run, so that its name alone shows that an object belongs to
+// a run.
 const prefixRoot = "tsgw-acc-"
 
-// options are what a run was asked to do.
+// options are the flags of a run.
 type options struct {
-	Tailnet    string `default:"-" help:"Tailnet as the API names it; - is the credential's own."`
+	Tailnet    string `default:"-" help:"Name of the tailnet in the API; - is the tailnet of the credential."`
 	APIURL     string `name:"api-url" default:"https://api.tailscale.com" help:"URL of the API, without /api/v2."`
 	ControlURL string `name:"control-url" default:"https://controlplane.tailscale.com" help:"URL of the coordination server that nodes join."`
 	Tag        string `default:"tag:k8s" help:"Tag of auth keys, nodes and services. The credential must own it."`
@@ -50,10 +50,11 @@ type options struct {
 	Confirmed     bool          `name:"yes" help:"With --cleanup and --prefix: remove the objects that are listed."`
 }
 
-// prefixes are DNS labels, with room for what comes behind.
-var prefixes = regexp.MustCompile(`^` + prefixRoot + `[a-z0-9-]{0,19}[a-z0-9]$`)
+// prefixes matches prefixes: DNS labels with room for a suffix. They end without another dash, which
+// separates the suffix: no prefix of a run begins the names of another run.
+var prefixes = regexp.MustCompile(`^` + prefixRoot + `[a-z0-9]{1,20}$`)
 
-// check returns a usageError when the options make no sense, and compiles Only.
+// check compiles Rows, and returns a usageError if an option is invalid.
 func (o *options) check() (*regexp.Regexp, error) {
 	pattern, err := regexp.Compile(o.Rows)
 	if err != nil {
@@ -68,7 +69,7 @@ func (o *options) check() (*regexp.Regexp, error) {
 		return nil, usageError{errors.New("--tag must begin with tag:")}
 	}
 	if o.Prefix != "" && !prefixes.MatchString(o.Prefix) {
-		return nil, usageError{errors.Errorf("--prefix must be %s and up to 20 lower case letters, digits and dashes", prefixRoot)}
+		return nil, usageError{errors.Errorf("--prefix must be %s and up to 20 lowercase letters and digits", prefixRoot)}
 	}
 	if o.Confirmed && (!o.Cleanup || o.Prefix == "") {
 		return nil, usageError{errors.New("--yes needs --cleanup and --prefix")}
@@ -79,7 +80,7 @@ func (o *options) check() (*regexp.Regexp, error) {
 	return pattern, nil
 }
 
-// newPrefix returns a prefix that no other run has.
+// newPrefix returns a random prefix.
 func newPrefix() string { return prefixRoot + strings.ToLower(rand.Text()[:6]) }
 
 // real reports whether nodes join Tailscale's own coordination server.
@@ -92,8 +93,8 @@ type credential struct {
 	apiKey                 string
 }
 
-// credentialVars are read once: nodes of this process and programs that it starts
-// would take them for their own.
+// credentialVars are removed from the environment, because nodes of this process and programs that
+// it starts would use them.
 var credentialVars = []string{"TS_CLIENT_ID", "TS_CLIENT_SECRET", "TS_ID_TOKEN", "TS_API_KEY", "TS_AUTHKEY", "TS_AUTH_KEY"}
 
 // takeCredential reads the credential from the environment, and removes it there.

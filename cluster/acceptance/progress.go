@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// repeatAfter is how often a wait is mentioned that goes on.
+// repeatAfter is the interval in which a long wait is printed.
 const repeatAfter = 10 * time.Second
 
-// progress shows a person which row runs, and its waits.
+// progress prints which row runs, and its waits.
 type progress struct {
 	out io.Writer
 
@@ -28,7 +28,7 @@ func (p *progress) printf(format string, a ...any) {
 	say(p.out, format, a...)
 }
 
-// waiting mentions a wait, now and then.
+// waiting prints a wait, unless another line was printed recently.
 func (p *progress) waiting(took time.Duration, description string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

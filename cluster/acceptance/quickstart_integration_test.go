@@ -25,8 +25,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// A stand is in for the product: for a TailscaleServices it makes the Tailscale
-// Service, has a node host it, and sets the conditions. It removes all with the object.
+// A stand replaces the product: for a TailscaleServices it creates the Tailscale Service, lets a
+// node host it, and sets the conditions. It removes all with the object.
 type stand struct {
 	t   *testing.T
 	sim *simtest.Running
@@ -53,7 +53,7 @@ func (s *stand) object(ctx context.Context, kind, namespace, name string) *unstr
 	return u
 }
 
-// run runs until ctx ends, or the object was removed again.
+// run runs until ctx ends, or the object is removed again.
 func (s *stand) run(ctx context.Context) {
 	defer close(s.removed)
 	service := s.prefix + "-quick"
@@ -73,7 +73,7 @@ func (s *stand) run(ctx context.Context) {
 func (s *stand) serve(ctx context.Context, service string, u *unstructured.Unstructured) {
 	api := s.sim.Client(s.t).VIPServices()
 	if err := api.CreateOrUpdate(ctx, tsclient.VIPService{Name: "svc:" + service, Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"}}); err != nil {
-		s.t.Errorf("cannot make the service: %v", err)
+		s.t.Errorf("cannot create the service: %v", err)
 		return
 	}
 	ln, err := s.node.ListenService("svc:"+service, tsnet.ServiceModeHTTP{Port: 80})
@@ -149,7 +149,7 @@ func TestQuickstart(t *testing.T) {
 	})
 	c, err := client.New(api.Config, client.Options{})
 	if err != nil {
-		t.Fatalf("cannot make a client: %v", err)
+		t.Fatalf("cannot create a client: %v", err)
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, api.Kubeconfig, 0o600); err != nil {
@@ -176,7 +176,7 @@ func TestQuickstart(t *testing.T) {
 	}
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: prefix}, ns); !kerrors.IsNotFound(err) {
-		t.Errorf("the namespace is left: %v", err)
+		t.Errorf("the namespace still exists: %v", err)
 	}
 	nothingLeft(t, r, out)
 	noSecrets(t, out)

@@ -34,8 +34,7 @@ type exchange struct {
 	Error string `json:"error,omitempty"`
 }
 
-// A recorder carries requests and keeps them with their replies. It may be used by
-// many at once.
+// A recorder sends requests and records them with their replies. It is safe for concurrent use.
 type recorder struct {
 	base   http.RoundTripper
 	secret *redactor
@@ -44,7 +43,7 @@ type recorder struct {
 	entries []exchange
 }
 
-// RoundTrip implements http.RoundTripper. The reply's body is read whole.
+// RoundTrip implements http.RoundTripper. It reads the whole body of the reply.
 func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	var reqBody []byte
 	if req.Body != nil {
@@ -82,7 +81,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// exchanges returns what was kept so far.
+// exchanges returns the exchanges so far.
 func (r *recorder) exchanges() []exchange {
 	r.mu.Lock()
 	defer r.mu.Unlock()

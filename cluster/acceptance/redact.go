@@ -18,45 +18,43 @@ import (
 	"tailscale.com/net/tsaddr"
 )
 
-// redacted stands for a secret.
+// redacted replaces a secret.
 const redacted = "REDACTED"
 
-// maxKept bounds a string that is kept, in characters: limits are found with long
-// ones.
+// maxKept bounds a recorded string, in characters: rows that find limits send long ones.
 const maxKept = 16 << 10
 
 var (
-	// secretKeys are names of fields whose values are secrets, or name a machine: its public
-	// keys and its serial numbers. "state" is what tailscaled keeps of itself, or what a
-	// login goes on with.
+	// secretKeys are names of fields whose values are secrets, or name a machine: its public keys and
+	// its serial numbers. "state" is the state of tailscaled, or that of a login.
 	secretKeys = regexp.MustCompile(`(?i)^(access_?token|refresh_?token|id_?token|token|jwt|key|([a-z0-9]+_?)?(auth|node|machine|disco|lock|signing|public|private|secret|host)_?keys?|secret|client_?secret|webhook_?secret|password|state|s3SecretAccessKey|gcsCredentials|cookie|authorization|_machinekey)$|serial_?numbers?$|hardware_?addr`)
 
-	// secretTexts are keys wherever they are: those of Tailscale and of Headscale, with the
-	// signature of a tailnet lock (tailscale.com/tka, WrapAuthKey), keys of machines, private
-	// and public (tailscale.com/types/key), private keys in PEM, JWTs.
+	// secretTexts matches keys in any text: those of Tailscale and of Headscale, with the signature of
+	// a tailnet lock (tailscale.com/tka, WrapAuthKey), keys of machines, private and public
+	// (tailscale.com/types/key), private keys in PEM, JWTs.
 	secretTexts = regexp.MustCompile(`[th]skey-[A-Za-z0-9_-]+([+/=][A-Za-z0-9+/=_-]*)?|\b(privkey|nodekey|mkey|discokey|chalpub|nlpriv|nlpub|tlpriv|tlpub):[0-9a-f]+|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----`)
 
-	// people are addresses of people. They are no secrets, but nobody else's
-	// business when a recording is shared.
+	// people matches email addresses. They are not secrets, but a shared recording must not reveal
+	// them.
 	people = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9]`)
 
-	// addressTexts look like IPv6 and IPv4 addresses.
+	// addressTexts matches texts that look like IPv6 and IPv4 addresses.
 	addressTexts = regexp.MustCompile(`[0-9A-Fa-f]*:[0-9A-Fa-f:.]*[0-9A-Fa-f:]|[0-9]+(\.[0-9]+){3}`)
 
-	// documented are the networks of examples (RFC 5737, RFC 3849) and those of a tailnet.
+	// documented are the networks for documentation (RFC 5737, RFC 3849) and that of tailnets.
 	documented = []netip.Prefix{
 		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
 		netip.MustParsePrefix("2001:db8::/32"), tsaddr.CGNATRange(),
 	}
 
-	// keptHeaders say something about the API.
+	// keptHeaders are the headers that are recorded.
 	keptHeaders = []string{"Accept", "Content-Type", "Date", "Etag", "If-Match", "Retry-After", "User-Agent", "Warning"}
 )
 
-// publicAddress stands for an address of the Internet, which says where somebody is.
+// publicAddress replaces an address of the Internet, which reveals a location.
 const publicAddress = "PUBLIC-ADDRESS"
 
-// withoutPublic returns what looks like an address without the public ones in it.
+// withoutPublic returns a text that looks like an address, without a public address in it.
 func withoutPublic(s string) string {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
@@ -76,7 +74,7 @@ func withoutPublic(s string) string {
 	return publicAddress
 }
 
-// A redactor removes secrets: those that it was given, and all that look like some.
+// A redactor removes secrets: the ones that it knows, and all texts that look like secrets.
 type redactor struct {
 	mu      sync.Mutex
 	secrets []string
@@ -118,8 +116,8 @@ func (r *redactor) text(s string) string {
 
 func jsonNumber(n int) string { return string(mustJSON(n)) }
 
-// body returns a request's or a reply's body without secrets: JSON as a value, a
-// form as an object, anything else as text. Nothing is nil.
+// body returns a request's or a reply's body without secrets: JSON as a value, a form as an object,
+// anything else as text. An empty body is nil.
 func (r *redactor) body(contentType string, b []byte) any {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil
@@ -144,7 +142,7 @@ func (r *redactor) body(contentType string, b []byte) any {
 	return r.value("", v)
 }
 
-// value returns a decoded JSON value, which is under key, without secrets.
+// value returns a decoded JSON value without secrets. key is the name of its field.
 func (r *redactor) value(key string, v any) any {
 	switch v := v.(type) {
 	case string:
@@ -168,7 +166,7 @@ func (r *redactor) value(key string, v any) any {
 	return v
 }
 
-// header returns the headers that say something, without secrets.
+// header returns the headers that are recorded, without secrets.
 func (r *redactor) header(h http.Header) map[string]string {
 	out := map[string]string{}
 	for k, v := range h {
@@ -186,7 +184,7 @@ func (r *redactor) url(u *url.URL) string {
 	return r.text(c.String())
 }
 
-// mustJSON encodes what cannot fail: values made of strings, numbers and the like.
+// mustJSON encodes values whose encoding cannot fail, such as strings and numbers.
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

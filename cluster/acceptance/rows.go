@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// A need is what a row may not do without a flag.
+// A need is a flag without which a row must not run.
 type need string
 
 // Flags that rows need.
@@ -48,7 +48,7 @@ func table() []row {
 	)
 }
 
-// lacks returns the first flag that a row needs and was not given.
+// lacks returns the first flag that a row needs and that is not set.
 func (o *options) lacks(r row) (need, bool) {
 	granted := map[need]bool{needWrite: o.Write, needPolicy: o.Policy, needSettings: o.Settings, needCerts: o.Certs, needKubeconfig: o.Kubeconfig != ""}
 	for _, n := range r.needs {

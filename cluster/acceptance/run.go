@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// rowsDir is the folder of the rows' files, and summaryFile that of all.
+	// rowsDir is the folder of the rows' files, and summaryFile the file about all rows.
 	rowsDir     = "rows"
 	summaryFile = "summary.json"
 
-	// cleanupTimeout bounds what is removed after a signal.
+	// cleanupTimeout bounds a cleanup after a row or at the end, also after a signal.
 	cleanupTimeout = 5 * time.Minute
 )
 
@@ -46,20 +46,20 @@ type run struct {
 	secret   *redactor
 	nodes    nodes
 
-	// egress is the proxy that rows connect from, once it was started.
+	// egress is the proxy that rows connect from, once it is started.
 	egress *proxy
 
-	// web is the service that carries traffic, once it was made.
+	// web is the service that carries traffic, once it exists.
 	web tailscale.Service
 
-	// locked is why the API does not take the credential.
+	// locked is the error with which the API rejects the credential.
 	locked error
 
-	// unhosted is why no node could host it.
+	// unhosted is the error because of which no node can host web.
 	unhosted error
 }
 
-// A summary is what a run found, without exchanges.
+// A summary holds the results of a run, without exchanges.
 type summary struct {
 	Version string    `json:"version"`
 	Began   time.Time `json:"began"`
@@ -102,12 +102,12 @@ func (c *runCmd) Run(ctx context.Context, out io.Writer) error {
 	return errors.Join(r.all(ctx, func(row row) bool { return pattern.MatchString(row.id()) }), l.close())
 }
 
-// cleaner removes by a session whose calls are kept by rec, which may be nil.
+// cleaner returns a cleaner that calls the API through a session.
 func (r *run) cleaner(s *session) *cleaner {
 	return &cleaner{ledger: r.ledger, s: s, cluster: r.clusterRemover()}
 }
 
-// clusterRemover removes objects of the cluster, if one was named.
+// clusterRemover returns a function that removes objects of the cluster, or nil without one.
 func (r *run) clusterRemover() func(context.Context, object) error {
 	if r.opts.Kubeconfig == "" {
 		return nil
@@ -121,14 +121,14 @@ func (r *run) clusterRemover() func(context.Context, object) error {
 	}
 }
 
-// cleanup removes what a run left that did not get to do it.
+// cleanup removes the objects of a run that ended before it removed them.
 func (r *run) cleanup(ctx context.Context) error {
 	if r.opts.Prefix != "" {
 		return r.cleanupByName(ctx)
 	}
 	remaining := r.ledger.left()
 	if r.ledger.lastRun().Name == "" {
-		return usageError{errors.Errorf("--out has no ledger: name the prefix of the objects by --prefix, which begins with %s", prefixRoot)}
+		return usageError{errors.Errorf("--out has no ledger: pass the prefix of the objects as --prefix, which begins with %s", prefixRoot)}
 	}
 	if len(remaining) > 0 {
 		location, err := r.place(ctx)
@@ -139,7 +139,7 @@ func (r *run) cleanup(ctx context.Context) error {
 			return usageError{err}
 		}
 	}
-	r.progress.printf("Removing what %s names.\n", filepath.Join(r.opts.Out, ledgerFile))
+	r.progress.printf("Removing the objects in %s.\n", filepath.Join(r.opts.Out, ledgerFile))
 	c := r.cleaner(r.login.session())
 	if err := c.named(ctx, remaining); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (r *run) cleanup(ctx context.Context) error {
 	return r.strangers(ctx, r.ledger.lastRun().Name)
 }
 
-// cleanupByName lists what is named as objects of a run are, and removes it once a person has
-// seen the list. Without the ledger only the name shows that an object is of a run.
+// cleanupByName lists the objects whose names have the prefix, and removes them if --yes confirms
+// the list. Without the ledger, only its name shows that an object belongs to a run.
 func (r *run) cleanupByName(ctx context.Context) error {
 	c := r.cleaner(r.login.session())
 	found, err := c.found(ctx, r.opts.Prefix)
@@ -157,7 +157,7 @@ func (r *run) cleanupByName(ctx context.Context) error {
 		return err
 	}
 	if len(found) == 0 {
-		r.progress.printf("Nothing is named %s-...\n", r.opts.Prefix)
+		r.progress.printf("No object is named %s-...\n", r.opts.Prefix)
 		return nil
 	}
 	r.progress.printf("Objects of tailnet %s at %s that are named %s-...:\n", r.opts.Tailnet, r.opts.APIURL, r.opts.Prefix)
@@ -174,21 +174,21 @@ func (r *run) cleanupByName(ctx context.Context) error {
 	return nil
 }
 
-// strangers returns an error that names what is named as objects of a run are and not in its
-// ledger: the product may have left it, or somebody else made it.
+// strangers returns an error that lists objects with the run's prefix that are not in its ledger:
+// the product did not remove them, or somebody else created them.
 func (r *run) strangers(ctx context.Context, prefix string) error {
 	found, err := r.cleaner(r.login.session()).found(ctx, prefix)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return errors.Errorf("%s carry the prefix and are not in the ledger: they stay; look at them with --cleanup --prefix=%s", listed(found), prefix)
+	return errors.Errorf("objects with the prefix that are not in the ledger stay: %s; list them with --cleanup --prefix=%s", listed(found), prefix)
 }
 
-// all runs the rows that match, removes what they made, and returns an error when
-// one failed.
+// all runs the rows that match, removes the objects that they created, and returns an error if one
+// fails.
 func (r *run) all(ctx context.Context, match func(row) bool) error {
 	if remaining := r.ledger.left(); len(remaining) > 0 {
-		return usageError{errors.Errorf("%s names %d objects of an earlier run: run with --cleanup first, or with another --out", filepath.Join(r.opts.Out, ledgerFile), len(remaining))}
+		return usageError{errors.Errorf("%s lists %d objects of an earlier run: run with --cleanup first, or with another --out", filepath.Join(r.opts.Out, ledgerFile), len(remaining))}
 	}
 	r.prefix = cmp.Or(r.opts.Prefix, newPrefix())
 	var rows []row
@@ -201,14 +201,14 @@ func (r *run) all(ctx context.Context, match func(row) bool) error {
 		return usageError{errors.New("no row matches --only")}
 	}
 	if r.locked = r.knock(ctx); ctx.Err() != nil {
-		return errors.Wrap(ctx.Err(), "stopped before anything was made")
+		return errors.Wrap(ctx.Err(), "stopped before anything was created")
 	}
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
 	r.announce(rows)
 	if r.locked != nil {
-		r.progress.printf("The API does not take the credential: %v\n\n", r.locked)
+		r.progress.printf("The API rejects the credential: %v\n\n", r.locked)
 	}
 
 	began := time.Now()
@@ -236,18 +236,19 @@ func (r *run) all(ctx context.Context, match func(row) bool) error {
 	}
 	switch {
 	case r.locked != nil:
-		return errors.Wrap(r.locked, "the API does not take the credential")
+		return errors.Wrap(r.locked, "the API rejects the credential")
 	case endErr != nil:
-		return errors.Wrap(endErr, "the tailnet is not as before, see --cleanup")
+		return errors.Wrap(endErr, "objects of the run may remain, see --cleanup")
 	case ctx.Err() != nil:
-		return errors.New("stopped by a signal; all that was made is removed")
+		return errors.New("stopped by a signal; all created objects are removed")
 	case s.Counts[outcomeFail] > 0:
 		return errors.Errorf("%d rows failed", s.Counts[outcomeFail])
 	}
 	return nil
 }
 
-// prepare makes sure that the prefix is free, and begins the ledger and the folder.
+// prepare checks that the prefix is free, creates the folder of results, and records the run in the
+// ledger.
 func (r *run) prepare(ctx context.Context) error {
 	if r.opts.Prefix != "" && r.locked == nil {
 		found, err := r.cleaner(r.login.session()).found(ctx, r.prefix)
@@ -263,7 +264,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return errors.Wrap(err, "cannot remove an earlier run's results")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return errors.Wrap(err, "cannot make folder of results")
+		return errors.Wrap(err, "cannot create the folder of results")
 	}
 	location := place{APIURL: r.opts.APIURL, Tailnet: r.opts.Tailnet, Credential: r.cred.fingerprint()}
 	if r.locked == nil {
@@ -286,18 +287,18 @@ func (r *run) flags() []need {
 	return out
 }
 
-// announce says what the run will touch.
+// announce prints what the run changes.
 func (r *run) announce(rows []row) {
 	o := r.opts
 	r.progress.printf("Tailnet %s at %s, with the %s.\n", o.Tailnet, o.APIURL, r.cred.kind())
-	r.progress.printf("Everything that is made begins with %s, and is removed at the end.\n", r.prefix)
+	r.progress.printf("The names of all created objects begin with %s. The run removes the objects at the end.\n", r.prefix)
 	for _, n := range []struct {
 		need        need
 		description string
 	}{
 		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, attributes of an additional node"},
 		{needPolicy, "one comment at the end of the policy file"},
-		{needSettings, "the tailnet's route selection: each of its values for some seconds, and then the present one"},
+		{needSettings, "the tailnet's route selection: each of its values for some seconds, and then the current value again"},
 		{needCerts, "one certificate of a service, from the issuer that the tailnet uses"},
 		{needKubeconfig, "a namespace and a TailscaleTailnet in that cluster; the credential goes into a Secret there"},
 	} {
@@ -331,13 +332,14 @@ func (r *run) one(ctx context.Context, row row) *result {
 	return res
 }
 
-// guarded runs a row, makes an error of a panic, and removes what only the row used.
+// guarded runs a row, converts a panic into an error, and removes the objects that only the row
+// uses.
 func (r *run) guarded(ctx context.Context, t *turn) (err error) {
 	if ctx.Err() != nil {
 		return skipf(skipStopped, "stopped by a signal")
 	}
 	if r.locked != nil && t.row.section != sectionCredential {
-		return skipf(skipMissing, "the API does not take the credential")
+		return skipf(skipMissing, "the API rejects the credential")
 	}
 	if n, lacks := r.opts.lacks(t.row); lacks {
 		return skipf(skipFlag, "needs %s", n)
@@ -351,7 +353,7 @@ func (r *run) guarded(ctx context.Context, t *turn) (err error) {
 	return t.row.run(ctx, t)
 }
 
-// afterRow removes what a row made and no other uses: nodes stay until the end.
+// afterRow removes the objects that only the row uses. Nodes stay until the end.
 func (r *run) afterRow(ctx context.Context, t *turn) error {
 	var remaining []entry
 	for _, e := range r.ledger.left() {
@@ -364,10 +366,10 @@ func (r *run) afterRow(ctx context.Context, t *turn) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	return errors.Wrap(r.cleaner(t.session).named(ctx, remaining), "cannot remove what the row made")
+	return errors.Wrap(r.cleaner(t.session).named(ctx, remaining), "cannot remove the row's objects")
 }
 
-// end removes what the ledger names, and looks for what it does not.
+// end removes the objects in the ledger, and looks for objects that are not in it.
 func (r *run) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
@@ -377,7 +379,7 @@ func (r *run) end(ctx context.Context) error {
 		closeErr = errors.Join(closeErr, err)
 	}
 	if r.locked != nil {
-		// Nothing was made, and nothing can be removed.
+		// Nothing was created, and nothing can be removed.
 		return closeErr
 	}
 	if err := errors.Join(closeErr, r.cleaner(r.login.session()).named(ctx, r.ledger.left())); err != nil {

@@ -15,31 +15,32 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// approvalRows returns the rows about who has the addresses of a service, and who decides that.
+// approvalRows returns the rows about which hosts have the addresses of a service, and who decides
+// that.
 func approvalRows() []row {
 	write := []need{needWrite}
 	return []row{
 		{sectionTraffic, "primary-routes", "Which hosts are primary for the service, by their own netmap and by that of a client.", write, primaryRoutes},
 		{sectionTraffic, "route-selection", "Which hosts are primary under each route selection that the tailnet may have.", []need{needWrite, needSettings}, routeSelections},
-		{sectionTraffic, "approval-withdrawn", "Approval by hand is withdrawn from the host that carries traffic; how long clients take to move.", write, approvalWithdrawn(false)},
+		{sectionTraffic, "approval-withdrawn", "Manual approval is withdrawn from the host that carries traffic; how long clients take to move.", write, approvalWithdrawn(false)},
 		{sectionTraffic, "approval-withdrawn-auto", "The same where autoApprovers of the policy file approve the host.", write, approvalWithdrawn(true)},
 	}
 }
 
-// primaries are the hosts of a service that are primary for it. Nil is what no netmap says.
+// primaries counts the hosts of a service that are primary for it.
 type primaries struct {
-	// own counts the hosts whose own netmap says so.
+	// own counts the hosts that are primary in their own netmap.
 	own int
 
-	// seen counts the hosts that a client's netmap says so of, and routed those that it sends
-	// the service's traffic to.
+	// seen counts the hosts that are primary in a client's netmap, and routed those to which it sends
+	// the service's traffic.
 	seen, routed int
 
-	// silent is set if no netmap has primary routes at all.
+	// silent reports that no netmap has primary routes at all.
 	silent bool
 }
 
-// primaries asks the hosts and a client about an address of a service.
+// primaries counts the primary hosts of an address in the netmaps of the hosts and of a client.
 func (t *turn) primaries(ctx context.Context, client *node, hosts []*node, a netip.Addr) (primaries, error) {
 	p := primaries{silent: true}
 	primary := func(s *ipnstate.PeerStatus) bool {
@@ -78,9 +79,9 @@ func (t *turn) primaries(ctx context.Context, client *node, hosts []*node, a net
 	return p, nil
 }
 
-// observePrimaries waits until a client has a route, and keeps who is primary then. A
-// service that all hosts were accepted for may have no primary at all
-// (tailscale/tailscale#19666), which the reachability of other rows shows.
+// observePrimaries waits until a client has a route, and records the primary hosts. A service may
+// have no primary although all its hosts are accepted (tailscale/tailscale#19666), which rows about
+// reachability show.
 func (t *turn) observePrimaries(ctx context.Context, step string) error {
 	client, hosts, v4, _, err := t.traffic(ctx)
 	if err != nil {
@@ -102,7 +103,7 @@ func (t *turn) observePrimaries(ctx context.Context, step string) error {
 	t.observe(step+": hosts that are primary by a client's netmap", last.seen)
 	t.observe(step+": hosts with the address in a client's netmap", last.routed)
 	if last.silent {
-		t.note("%s: no netmap has primary routes: the product reports only, and repairs nothing", step)
+		t.note("%s: no netmap has primary routes: the product only reports, and repairs nothing", step)
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ func (t *turn) observePrimaries(ctx context.Context, step string) error {
 // clients use (tailscale-client-go-v2 v2.12.0, TailnetSettings).
 const routeSelection = "routeSelection"
 
-// routeSelections are its values.
+// routeSelectionModes are its values.
 var routeSelectionModes = []string{"active-passive-failover", "regional-routing", "regional-routing-failover", "magicroute"}
 
 // settings gets the tailnet's settings.
@@ -135,7 +136,7 @@ func primaryRoutes(ctx context.Context, t *turn) error {
 			}
 		}
 	} else {
-		t.note("the tailnet's settings are not shown: %d: %s", r.status, r.message())
+		t.note("cannot read the tailnet's settings: %d: %s", r.status, r.message())
 	}
 	return t.observePrimaries(ctx, "now")
 }
@@ -150,7 +151,7 @@ func routeSelections(ctx context.Context, t *turn) error {
 	}
 	previous, ok := all[routeSelection].(string)
 	if !ok {
-		return skipf(skipMissing, "the API shows no setting %s", routeSelection)
+		return skipf(skipMissing, "the API has no setting %s", routeSelection)
 	}
 	seq, err := t.run.ledger.intend(t.owner(), kindSetting, routeSelection, previous)
 	if err != nil {
@@ -179,12 +180,12 @@ func routeSelections(ctx context.Context, t *turn) error {
 		return err
 	}
 	if tried == 0 {
-		return skipf(skipPlan, "the tailnet may have no route selection of %v", routeSelectionModes)
+		return skipf(skipPlan, "the tailnet supports no route selection of %v", routeSelectionModes)
 	}
 	return nil
 }
 
-// removeSetting gives a setting the value back that the ledger kept as the object's ID.
+// removeSetting restores the value of a setting, which the ledger has as the object's ID.
 func removeSetting(ctx context.Context, s *session, o object) error {
 	r, err := s.send(ctx, http.MethodPatch, map[string]string{o.name: o.id}, s.tn("settings")...)
 	if err != nil {
@@ -196,7 +197,7 @@ func removeSetting(ctx context.Context, s *session, o object) error {
 	return nil
 }
 
-// approval is what the API says of a host's permission.
+// approval is the API's approval of a host.
 type approval struct {
 	Approved     bool `json:"approved"`
 	AutoApproved bool `json:"autoApproved"`
@@ -221,7 +222,7 @@ func approvalWithdrawn(auto bool) func(context.Context, *turn) error {
 		}
 		switch {
 		case a.AutoApproved && !auto:
-			return skipf(skipMissing, "autoApprovers of the policy file approve hosts tagged %s: without that entry this row shows an approval by hand", t.run.opts.Tag)
+			return skipf(skipMissing, "autoApprovers of the policy file approve hosts tagged %s: this row needs a policy file without that entry", t.run.opts.Tag)
 		case !a.AutoApproved && auto:
 			return skipf(skipMissing, "the policy file has no autoApprovers for services and hosts tagged %s", t.run.opts.Tag)
 		}
@@ -229,9 +230,8 @@ func approvalWithdrawn(auto bool) func(context.Context, *turn) error {
 	}
 }
 
-// withdrawApproval refuses the host that carries traffic, and measures how clients move. That
-// they do is not certain: what the API does with a refusal that autoApprovers contradict has
-// no source.
+// withdrawApproval refuses the host that carries traffic, and measures how clients move. They may
+// not move: no source documents a refusal that contradicts autoApprovers.
 func (t *turn) withdrawApproval(ctx context.Context) (err error) {
 	var refused *node
 	defer func() {

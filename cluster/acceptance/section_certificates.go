@@ -42,7 +42,7 @@ func certificate(ctx context.Context, t *turn) error {
 	return t.verify(chain, name)
 }
 
-// certifiable skips the row in a tailnet that has no certificates.
+// certifiable returns a skip if the tailnet has no HTTPS certificates.
 func (n *node) certifiable(ctx context.Context) error {
 	st, err := n.status(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (n *node) certifiable(ctx context.Context) error {
 func (t *turn) verify(chain []byte, name string) error {
 	block, _ := pem.Decode(chain)
 	if block == nil {
-		return errors.New("the certificate is no PEM")
+		return errors.New("the certificate is not PEM")
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
@@ -68,8 +68,8 @@ func (t *turn) verify(chain []byte, name string) error {
 	return errors.Wrap(cert.VerifyHostname(name), "the certificate is for another name")
 }
 
-// agentCertificate has the product's own issuer get a certificate for a service that a proxy
-// advertises: it waits until control grants the name, and asks tailscaled then.
+// agentCertificate lets the agent's issuer get a certificate for a service that a proxy advertises:
+// it waits until control grants the name, and then calls tailscaled.
 func agentCertificate(ctx context.Context, t *turn) (err error) {
 	s, err := t.made(ctx, t.service("agent-tls"))
 	if err != nil {

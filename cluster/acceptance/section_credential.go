@@ -23,8 +23,7 @@ const (
 	sectionLists      = "lists"
 )
 
-// A listing is something that the API can be asked for without an ID, and the type
-// that the product decodes it into.
+// A listing is a resource of the API without an ID, and the type into which the product decodes it.
 type listing struct {
 	name    string
 	scope   string
@@ -34,7 +33,7 @@ type listing struct {
 	header  map[string]string
 	typ     reflect.Type
 	needed  []string
-	// base scopes are those without which the product does nothing.
+	// base reports that the product does nothing without the scope.
 	base bool
 	// optional listings may not exist: 404 is no failure.
 	optional bool
@@ -126,7 +125,7 @@ func listings() []listing {
 func credentialRows() []row {
 	rows := []row{
 		{section: sectionCredential, name: "token", about: "The credential gets a token, with the fields that the product reads.", run: token},
-		{section: sectionCredential, name: "scopes", about: "The credential has the scopes without which the product does nothing.", run: scopes},
+		{section: sectionCredential, name: "scopes", about: "The credential has the scopes that the product requires.", run: scopes},
 		{section: sectionCredential, name: "refused", about: "A wrong token is refused with 401, and an unknown tailnet with 404.", run: wrongToken},
 	}
 	for _, l := range listings() {
@@ -143,7 +142,7 @@ func token(ctx context.Context, t *turn) error {
 		if t.run.locked != nil {
 			return t.run.locked
 		}
-		return skipf(skipMissing, "an API access token needs no other")
+		return skipf(skipMissing, "an API access token needs no other token")
 	}
 	r, err := t.askToken(ctx)
 	if err != nil {
@@ -236,7 +235,7 @@ func scopes(ctx context.Context, t *turn) error {
 		}
 	}
 	if len(lacks) > 0 {
-		return errors.Errorf("the credential lacks what the product cannot do without: %s", strings.Join(lacks, ", "))
+		return errors.Errorf("the credential lacks scopes that the product requires: %s", strings.Join(lacks, ", "))
 	}
 	return nil
 }
@@ -249,7 +248,7 @@ func wrongToken(ctx context.Context, t *turn) error {
 	}
 	t.observe("wrong token", r.status)
 	if r.status != http.StatusUnauthorized {
-		return errors.Errorf("a wrong token: the API answered %d, the product takes 401 for a wrong credential", r.status)
+		return errors.Errorf("a wrong token: the API answered %d, want 401, which the product expects for a wrong credential", r.status)
 	}
 	r, err = t.get(ctx, "tailnet", t.name("none")+".example.com", "devices")
 	if err != nil {
@@ -263,7 +262,7 @@ func wrongToken(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// product makes the product's client, whose calls the row keeps.
+// product returns the product's client, whose calls the row records.
 func (t *turn) product() (*tailscale.Client, error) {
 	cfg := tailscale.Config{
 		URL: t.run.opts.APIURL, Tailnet: t.tailnet, ClientID: t.cred.clientID, ClientSecret: t.cred.clientSecret, APIKey: t.cred.apiKey,

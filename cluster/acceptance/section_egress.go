@@ -22,8 +22,8 @@ import (
 
 const sectionEgress = "egress"
 
-// Where the rows of egress connect to: a port of a host's own address, and an address of a
-// network of documentation (RFC 5737), which leads nowhere but to the run's router.
+// Destinations of the egress rows: a port of a host's own address, and an address for documentation
+// (RFC 5737), which only the run's router serves.
 const (
 	egressPort   = 8090
 	subnet       = "198.51.100.0/24"
@@ -31,13 +31,13 @@ const (
 )
 
 // egressRows returns the rows that connect as the agent of an egress pod does: through the
-// tailscaled of its pod, by the product's dialer.
+// tailscaled of its pod, with the product's dialer.
 func egressRows() []row {
 	write := []need{needWrite}
 	return []row{
 		{sectionEgress, "peer", "A proxy connects to a machine of the tailnet.", write, egressPeer},
 		{sectionEgress, "service", "A proxy connects to a Tailscale Service.", write, egressService},
-		{sectionEgress, "subnet", "A proxy connects to an address behind a subnet router, which is refused before the route is there.", write, egressSubnet},
+		{sectionEgress, "subnet", "A proxy connects to an address behind a subnet router, which is refused before the route exists.", write, egressSubnet},
 	}
 }
 
@@ -54,7 +54,7 @@ func (t *turn) egress(ctx context.Context) (*proxy, error) {
 	return p, p.joined(ctx, t)
 }
 
-// answerThrough waits until the proxy gets an answer of an address, and returns its first word.
+// answerThrough waits until the proxy gets an answer from an address, and returns its first word.
 func (t *turn) answerThrough(ctx context.Context, p *proxy, addr netip.AddrPort) (string, error) {
 	d := localapi.NewDialer(p.socket)
 	var word string
@@ -136,10 +136,10 @@ func egressSubnet(ctx context.Context, t *turn) (err error) {
 	addr := netip.AddrPortFrom(netip.MustParseAddr(behindRouter), egressPort)
 	c, err := localapi.NewDialer(p.socket).Dial(ctx, addr)
 	if c != nil {
-		_ = c.Close() // It should not be there.
+		_ = c.Close() // It should not exist.
 	}
 	if !errors.Is(err, localapi.ErrOutside) {
-		return errors.Errorf("an address that no route leads to: %v, want that it is outside of the tailnet", err)
+		return errors.Errorf("an address without a route: got %v, want that it is outside of the tailnet", err)
 	}
 	router := hosts[0]
 	h := &host{node: router, conns: map[net.Conn]bool{}}
@@ -161,7 +161,8 @@ func egressSubnet(ctx context.Context, t *turn) (err error) {
 	return err
 }
 
-// route makes a node a router for subnets, with the tailnet's permission, or for none.
+// route advertises and approves subnets of a node as a router. Without subnets, the node is no
+// longer one.
 func (t *turn) route(ctx context.Context, n *node, subnets ...string) error {
 	prefs := &ipn.MaskedPrefs{AdvertiseRoutesSet: true}
 	for _, s := range subnets {

@@ -13,11 +13,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/policyfile"
 )
 
-// ownerOf is the mark of the entries of the policy file that a run adds.
+// ownerOf returns the owner in the marks of the entries that a run adds to the policy file.
 func ownerOf(prefix string) string { return "acceptance/" + prefix + "/fragment" }
 
-// policyFragment merges what a PolicyFragment of the product would: who approves the hosts of a
-// service that only this run could have, so that the entry permits nothing to anybody.
+// policyFragment merges an entry as a PolicyFragment does: the approvers of the hosts of a service
+// that only this run could have, so that the entry permits nothing to anybody.
 func policyFragment(ctx context.Context, t *turn) error {
 	original, _, err := t.policy(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func findFragments(ctx context.Context, s *session, prefix string) ([]object, er
 	return out, nil
 }
 
-// removeFragment takes the owner's entries out, and nothing else.
+// removeFragment removes the owner's entries, and nothing else.
 func removeFragment(ctx context.Context, s *session, o object) error {
 	return editPolicy(ctx, s, func(text string) (string, error) {
 		out, _, err := policyfile.Merge([]byte(text), o.name, nil, policyfile.Options{})
@@ -122,5 +122,5 @@ func editPolicy(ctx context.Context, s *session, edit func(text string) (string,
 			return &statusError{w.status, "cannot write the policy file"}
 		}
 	}
-	return errors.New("cannot write the policy file: others change it all the time")
+	return errors.New("cannot write the policy file: it changed during each attempt")
 }

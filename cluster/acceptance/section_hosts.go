@@ -27,15 +27,15 @@ var webPorts = map[uint16]int{80: 0, 81: 1, 82: 2}
 func hostRows() []row {
 	write := []need{needWrite}
 	return []row{
-		{sectionHosts, "join", "A node joins by a key that the run minted, and the API shows its device as the product reads it.", write, joinNode},
-		{sectionHosts, "key", "A key that was used logs nobody in any more, and may be removed.", write, usedKey},
-		{sectionHosts, "name-clash", "How the API takes a service with the name of a machine.", write, nameClash},
+		{sectionHosts, "join", "A node joins with a key of the run, and the API shows its device as the product expects.", write, joinNode},
+		{sectionHosts, "key", "A used key is invalid, and may be removed.", write, usedKey},
+		{sectionHosts, "name-clash", "How the API handles a service with the name of a machine.", write, nameClash},
 		{sectionHosts, "approve-early", "Approval of a host before it advertises the service.", write, approveEarly},
 		{sectionHosts, "configured", "The API's state of a host at each step from advertising to withdrawing.", write, configuredSteps},
 		{sectionHosts, "accepted", "Two nodes advertise a service, are approved and accepted, and the product reads them as such.", write, accepted},
 		{sectionHosts, "certificate", "A host gets a certificate for the service's name.", []need{needWrite, needCerts}, certificate},
-		{sectionHosts, "agent-certificate", "The agent's way to a certificate: a proxy gets one for a service that it advertises.", []need{needWrite, needCerts}, agentCertificate},
-		{sectionHosts, "containerboot", "Containerboot, configured as in a proxy pod, hosts a service, reloads what it advertises, and drains.", write, containerboot},
+		{sectionHosts, "agent-certificate", "The agent's issuer gets a certificate for a service that a proxy advertises.", []need{needWrite, needCerts}, agentCertificate},
+		{sectionHosts, "containerboot", "Containerboot, configured as in a proxy pod, hosts a service, reloads its advertised services, and drains.", write, containerboot},
 		{sectionHosts, "restart-without-control", "A proxy that restarts while control refuses connections is the same device afterwards.", write, restartWithoutControl},
 	}
 }
@@ -82,7 +82,7 @@ func joinNode(ctx context.Context, t *turn) error {
 	return t.certificates(ctx, n, "", "joined")
 }
 
-// certificates keeps for which names a node may get certificates.
+// certificates records the names for which a node may get certificates.
 func (t *turn) certificates(ctx context.Context, n *node, service, step string) error {
 	st, err := n.status(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func nameClash(ctx context.Context, t *turn) error {
 	return t.refused("a service with the name of a machine", r, false)
 }
 
-// A hostState is what the API says of a host of a service.
+// A hostState is the API's state of a service's host.
 type hostState struct {
 	listed     bool
 	approval   string
@@ -167,7 +167,7 @@ func (s hostState) String() string {
 	return fmt.Sprintf("configured %s, %s", mustJSON(s.configured), s.approval)
 }
 
-// hostState asks about one host.
+// hostState gets the state of one host.
 func (t *turn) hostState(ctx context.Context, service, nodeID string) (hostState, error) {
 	r, err := t.get(ctx, t.tn("services", service, "devices")...)
 	if err != nil {
@@ -187,9 +187,8 @@ func (t *turn) hostState(ctx context.Context, service, nodeID string) (hostState
 	return hostState{}, nil
 }
 
-// settled waits until what the API says of a host stays the same and is as wanted,
-// and notes all that it said meanwhile. It returns the last state when that does not
-// come.
+// settled waits until the API's state of a host is as wanted and stays the same, and notes all
+// states. After the timeout it returns the last state.
 func (t *turn) settled(ctx context.Context, service string, n *node, step string, wanted func(hostState) bool) (hostState, error) {
 	began := time.Now()
 	var seen []string
@@ -208,7 +207,7 @@ func (t *turn) settled(ctx context.Context, service string, n *node, step string
 			return s.String(), nil
 		}
 		if time.Since(lastChange) < t.run.opts.Settle {
-			return "may change", nil
+			return "the state may still change", nil
 		}
 		return "", nil
 	})
@@ -238,7 +237,7 @@ func (t *turn) getApproval(ctx context.Context, step, service string, n *node) e
 	return refusal(r.status, r.message())
 }
 
-// approve lets a node host a service, or not.
+// approve approves or refuses a node as a host of a service.
 func (t *turn) approve(ctx context.Context, step, service string, n *node, approved bool) error {
 	r, err := t.send(ctx, http.MethodPost, map[string]bool{"approved": approved}, t.tn("services", service, "device", n.id, "approved")...)
 	if err != nil {
@@ -281,8 +280,8 @@ func approveEarly(ctx context.Context, t *turn) error {
 	return t.getApproval(ctx, "after refusal", s.Name, n)
 }
 
-// configuredSteps goes through all that a host of a service may be. Nothing of it
-// must hold but that a host which serves is not taken for one that does not.
+// configuredSteps records the states of a host at each step. The only requirement is that a host
+// which serves is listed.
 func configuredSteps(ctx context.Context, t *turn) error {
 	hosts, err := t.twoHosts(ctx)
 	if err != nil {
@@ -294,7 +293,7 @@ func configuredSteps(ctx context.Context, t *turn) error {
 		return err
 	}
 	defer func() {
-		// Other rows use the node, too. It may be gone, and then it says so to them.
+		// Other rows use the node, too, and report if it is gone.
 		_ = n.advertise(context.WithoutCancel(ctx))
 		_ = n.unserve(context.WithoutCancel(ctx), s.Name)
 	}()
@@ -330,8 +329,8 @@ func configuredSteps(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// configuredOf guesses what a value of configured means, which is a boolean in
-// Tailscale's documents and a string in its official client.
+// configuredOf guesses what a value of configured means, which is a boolean in Tailscale's
+// documentation and a string in its official client.
 func configuredOf(h hostState) bool {
 	switch v := h.configured.(type) {
 	case bool:
@@ -342,8 +341,8 @@ func configuredOf(h hostState) bool {
 	return false
 }
 
-// web makes the service that carries traffic, which two nodes host, and waits until
-// both are accepted. Rows share it.
+// web creates the service that carries traffic, which two nodes host, and waits until both are
+// accepted. Rows share it.
 func (t *turn) web(ctx context.Context) (tailscale.Service, []*node, error) {
 	if err := t.run.unhosted; err != nil {
 		return tailscale.Service{}, nil, skipf(skipMissing, "nodes are not accepted as hosts: %v", err)
@@ -384,8 +383,8 @@ func (t *turn) web(ctx context.Context) (tailscale.Service, []*node, error) {
 	return s, hosts, nil
 }
 
-// hostWeb has a node host the service, approves it if nobody else does, and waits
-// until control has accepted it.
+// hostWeb makes a node host the service, approves it if nobody else does, and waits until control
+// has accepted it.
 func (t *turn) hostWeb(ctx context.Context, s tailscale.Service, n *node) error {
 	if err := n.serve(ctx, s.Name, webPorts); err != nil {
 		return err
@@ -412,7 +411,7 @@ func (t *turn) awaitAcceptance(ctx context.Context, service string, n *node) err
 		// Control may approve by itself a moment later.
 		if h.listed && h.approval == "not-approved" && !requested && time.Since(began) > t.run.opts.Settle {
 			requested = true
-			t.note("the policy file does not approve %s: approving it by the API", n.hostname)
+			t.note("the policy file does not approve %s: approving it through the API", n.hostname)
 			if err := t.approve(ctx, "approve", service, n, true); err != nil {
 				return "", err
 			}
@@ -433,7 +432,7 @@ func accepted(ctx context.Context, t *turn) error {
 		return err
 	}
 	for _, n := range hosts {
-		// Whatever the API calls it: control has accepted the node.
+		// Accept any state of a listed host: control has accepted the node.
 		if _, err := t.settled(ctx, s.Name, n, "host", func(h hostState) bool { return h.listed }); err != nil {
 			return err
 		}
@@ -454,12 +453,12 @@ func accepted(ctx context.Context, t *turn) error {
 		case i < 0:
 			return errors.Errorf("the product does not find host %s", n.hostname)
 		case all[i].Approval == "":
-			t.note("the API says nothing of the approval of %s", n.hostname)
+			t.note("the API does not show the approval of %s", n.hostname)
 		case !all[i].Approved():
 			return errors.Errorf("the product reads an accepted host as not approved: %+v", all[i])
 		}
-		// Words for what a host serves are no contract (tailscale/tailscale#17769): the
-		// node's own capability has proven that control accepts it.
+		// The words for a host's state are not a contract (tailscale/tailscale#17769): the node's own
+		// capability has proven that control accepts it.
 		t.observe("the product reads the host as configured", all[i].Ready())
 	}
 	return nil

@@ -19,12 +19,12 @@ const sectionPolicy = "policy"
 func policyRows() []row {
 	return []row{
 		{sectionPolicy, "read", "The policy file comes as HuJSON with its comments, as JSON, and with an ETag.", nil, readPolicy},
-		{sectionPolicy, "validate-good", "The present policy file is valid: 200, and no message but that of warnings.", nil, validateGood},
-		{sectionPolicy, "validate-bad", "A text that is no policy file is not valid, and the reply says why.", nil, validateBad},
+		{sectionPolicy, "validate-good", "The current policy file is valid: 200, and no message except for warnings.", nil, validateGood},
+		{sectionPolicy, "validate-bad", "A text that is not a policy file is invalid, and the reply says why.", nil, validateBad},
 		{sectionPolicy, "validate-warning", "The API's warnings about a policy file with a group that does not exist.", nil, validateWarning},
-		{sectionPolicy, "wrong-etag", "A write with an ETag that is not the present one is refused with 412.", []need{needPolicy}, wrongETag},
+		{sectionPolicy, "wrong-etag", "A write with an ETag other than the current one is refused with 412.", []need{needPolicy}, wrongETag},
 		{sectionPolicy, "mark", "A comment is added to the policy file, is kept, and is removed again.", []need{needPolicy}, markPolicy},
-		{sectionPolicy, "fragment", "A fragment as of the product is merged into the policy file, marked as its owner's, and removed again.", []need{needPolicy}, policyFragment},
+		{sectionPolicy, "fragment", "The product merges a fragment into the policy file, marks it with its owner, and removes it again.", []need{needPolicy}, policyFragment},
 	}
 }
 
@@ -50,7 +50,7 @@ func readPolicy(ctx context.Context, t *turn) error {
 	}
 	t.observe("the ETag is quoted", strings.HasPrefix(etag, `"`))
 	if _, err := hujson.Parse([]byte(text)); err != nil {
-		return errors.Wrap(err, "the policy file is no HuJSON")
+		return errors.Wrap(err, "the policy file is not HuJSON")
 	}
 	r, err := t.get(ctx, t.tn("acl")...)
 	if err != nil {
@@ -58,12 +58,12 @@ func readPolicy(ctx context.Context, t *turn) error {
 	}
 	t.observe("as JSON", r.status)
 	if r.ok() && r.value() == nil {
-		return errors.New("the policy file was asked for as JSON and is none")
+		return errors.New("the reply to a request for JSON is not JSON")
 	}
 	return nil
 }
 
-// validate asks what the API says of a policy file. It changes nothing.
+// validate lets the API validate a policy file, which changes nothing.
 func (t *turn) validate(ctx context.Context, text string) (*reply, error) {
 	r, err := t.do(ctx, call{method: http.MethodPost, path: t.tn("acl", "validate"), body: text, header: map[string]string{"Accept": "application/hujson"}})
 	if err != nil {
@@ -93,13 +93,13 @@ func validateGood(ctx context.Context, t *turn) error {
 		t.note("warning: %s", w)
 	}
 	if refused != "" {
-		return errors.Errorf("the present policy file is refused, and so is every change of the product: %s", t.secret.text(refused))
+		return errors.Errorf("the API refuses the current policy file, and so every change by the product: %s", t.secret.text(refused))
 	}
 	return nil
 }
 
-// verdict reads the API's reply to a policy file as the product does: a message refuses,
-// unless it comes with warnings alone (internal/tailscale, validatePolicy).
+// verdict reads the API's reply to a policy file as the product does: a message is a refusal,
+// unless only warnings come with it (internal/tailscale, validatePolicy).
 func verdict(r *reply) (refused string, warnings []string) {
 	var v struct {
 		Message string `json:"message"`
@@ -132,15 +132,14 @@ func validateBad(ctx context.Context, t *turn) error {
 			return err
 		}
 		if r.ok() && r.object()["message"] == nil {
-			return errors.Errorf("the API finds nothing wrong with %s", text)
+			return errors.Errorf("the API accepts the invalid policy file %s", text)
 		}
 		t.note("%d: %s", r.status, r.message())
 	}
 	return nil
 }
 
-// validateWarning has the API look at a group that nothing defines but the policy
-// file's own section, with a member that may not exist.
+// validateWarning lets the API validate a grant for a group that does not exist.
 func validateWarning(ctx context.Context, t *turn) error {
 	text, _, err := t.policy(ctx)
 	if err != nil {
@@ -159,7 +158,7 @@ func validateWarning(ctx context.Context, t *turn) error {
 	_, warnings := verdict(r)
 	t.observe("warnings", len(warnings) > 0)
 	if len(warnings) > 0 {
-		t.note("warnings come with a message: a client that takes each message for a refusal refuses files that the API takes")
+		t.note("warnings come with a message: a client that treats each message as a refusal rejects files that the API accepts")
 	}
 	if r.status >= 500 {
 		return errors.Errorf("the API answered %d", r.status)
@@ -184,7 +183,7 @@ func withGrant(text, src string) (string, error) {
 	return v.String(), nil
 }
 
-// wrongETag writes what is there already: if the API took it, nothing would change.
+// wrongETag writes the current text, so that nothing changes if the API accepts it.
 func wrongETag(ctx context.Context, t *turn) error {
 	text, _, err := t.policy(ctx)
 	if err != nil {
@@ -220,7 +219,7 @@ func markPolicy(ctx context.Context, t *turn) error {
 		return err
 	}
 	if withoutMark(marked, mark) == marked {
-		return errors.New("the comment is not there")
+		return errors.New("the policy file lacks the comment")
 	}
 	t.observe("the text is kept to the byte", marked == withMark(original, mark))
 	if err := removePolicyMark(ctx, t.session, object{kindPolicy, mark, ""}); err != nil {

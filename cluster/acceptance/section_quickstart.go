@@ -22,16 +22,15 @@ const sectionQuickstart = "quickstart"
 func quickstartRows() []row {
 	needs := []need{needKubeconfig, needWrite}
 	return []row{
-		{sectionQuickstart, "installed", "The cluster has our kinds.", needs, quickstartInstalled},
-		{sectionQuickstart, "end-to-end", "The quickstart comes up, a node of the tailnet reaches its page, and all goes when its objects go.", needs, quickstartRuns(nil)},
+		{sectionQuickstart, "installed", "The cluster has the product's kinds.", needs, quickstartInstalled},
+		{sectionQuickstart, "end-to-end", "The quickstart becomes ready, a node of the tailnet reaches its page, and its removal removes everything in the tailnet.", needs, quickstartRuns(nil)},
 		{sectionQuickstart, "kernel", "The same with Kernel networking.", needs, quickstartRuns(kernelQuickstart)},
 		{sectionQuickstart, "oldest-image", "The same with the oldest image of tailscale that you run.", needs, quickstartImage("--oldest-image", func(o *options) string { return o.OldestImage })},
 		{sectionQuickstart, "newest-image", "The same with the newest image of tailscale that you run.", needs, quickstartImage("--newest-image", func(o *options) string { return o.NewestImage })},
 	}
 }
 
-// kernelQuickstart lets the kernel of the proxy's pod forward, which a restricted namespace
-// refuses.
+// kernelQuickstart selects Kernel networking, for which the namespace must permit privileged pods.
 func kernelQuickstart(objects []*unstructured.Unstructured) error {
 	for _, u := range objects {
 		if u.GetKind() == "Namespace" {
@@ -48,7 +47,7 @@ func quickstartImage(flag string, image func(*options) string) func(context.Cont
 	return func(ctx context.Context, t *turn) error {
 		i := image(t.run.opts)
 		if i == "" {
-			return skipf(skipMissing, "no image is named: give %s=REGISTRY/REPOSITORY:TAG", flag)
+			return skipf(skipMissing, "no image: pass %s=REGISTRY/REPOSITORY:TAG", flag)
 		}
 		t.observe("image", i)
 		return quickstartRuns(func(objects []*unstructured.Unstructured) error { return setProxy(objects, "image", i) })(ctx, t)
@@ -65,7 +64,7 @@ func setProxy(objects []*unstructured.Unstructured, field, value string) error {
 	return errors.New("the quickstart has no TailscaleEndpoints")
 }
 
-// kinds of ours that the quickstart uses.
+// quickstartKinds are the product's kinds that the quickstart uses.
 var quickstartKinds = []string{"TailscaleTailnet", "TailscaleEndpoints", "TailscaleServices"}
 
 func quickstartInstalled(_ context.Context, t *turn) error {
@@ -96,14 +95,15 @@ func (r *run) quickstartNames() names {
 	return n
 }
 
-// quickstartRuns runs the quickstart after its objects were changed, if change is not nil.
+// quickstartRuns returns a row's function that runs the quickstart. A change that is not nil
+// changes its objects first.
 func quickstartRuns(change func([]*unstructured.Unstructured) error) func(context.Context, *turn) error {
 	return func(ctx context.Context, t *turn) error { return t.quickstart(ctx, change) }
 }
 
 func (t *turn) quickstart(ctx context.Context, change func([]*unstructured.Unstructured) error) error {
 	if t.cred.clientSecret == "" {
-		return skipf(skipMissing, "the quickstart has an OAuth client: set TS_CLIENT_SECRET")
+		return skipf(skipMissing, "the quickstart needs an OAuth client: set TS_CLIENT_SECRET")
 	}
 	c, err := newCluster(t.run.opts.Kubeconfig)
 	if err != nil {
@@ -149,9 +149,9 @@ func (t *turn) quickstart(ctx context.Context, change func([]*unstructured.Unstr
 	return t.goes(ctx, c)
 }
 
-// create makes the objects, each after the ledger knows of it. None must exist.
+// create creates the objects, each after its entry in the ledger. None of them may exist.
 func (t *turn) create(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, n names) error {
-	// The product makes it, and may fail to remove it.
+	// The product creates it, and may fail to remove it.
 	if _, err := t.run.ledger.intend(t.owner(), kindService, "svc:"+n.service(), ""); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (t *turn) comesUp(ctx context.Context, c *cluster, n names) (netip.Addr, er
 	return a, errors.Wrap(err, "cannot parse an address")
 }
 
-// page asks the service for its page.
+// page gets the service's page.
 func (n *node) page(ctx context.Context, vip netip.Addr) (string, error) {
 	c, err := n.dial(ctx, netip.AddrPortFrom(vip, 80))
 	if err != nil {
@@ -211,10 +211,10 @@ func (n *node) page(ctx context.Context, vip netip.Addr) (string, error) {
 	defer func() { _ = c.Close() }() // All was read.
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+vip.String()+"/", http.NoBody)
 	if err != nil {
-		return "", errors.Wrap(err, "cannot make a request")
+		return "", errors.Wrap(err, "cannot create a request")
 	}
 	if err := errors.Join(c.SetDeadline(time.Now().Add(dialTimeout)), req.Write(c)); err != nil {
-		return "", errors.Wrap(err, "cannot ask")
+		return "", errors.Wrap(err, "cannot send a request")
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(c), req)
 	if err != nil {
@@ -228,7 +228,7 @@ func (n *node) page(ctx context.Context, vip netip.Addr) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// goes removes the objects, and waits until the tailnet has nothing of them.
+// goes removes the objects, and waits until the tailnet has none of the quickstart.
 func (t *turn) goes(ctx context.Context, c *cluster) error {
 	began := time.Now()
 	for _, e := range t.run.ledger.left() {
@@ -264,7 +264,7 @@ func (t *turn) goes(ctx context.Context, c *cluster) error {
 		}
 		for _, o := range append(services, devices...) {
 			if !ours[o.name] {
-				return o.kind + " " + o.name + " is there", nil
+				return o.kind + " " + o.name + " exists", nil
 			}
 		}
 		return "", nil

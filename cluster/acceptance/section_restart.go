@@ -14,11 +14,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// refusalsBefore is how many connections of a program control refuses before it answers again.
+// refusalsBefore is the number of connections that control refuses before it answers again.
 const refusalsBefore = 3
 
-// restartWithoutControl restarts a proxy while control refuses its connections, as it does when
-// a pod starts before the network lets it out. Its identity must outlive that.
+// restartWithoutControl restarts a proxy while control refuses its connections, as happens when a
+// pod starts before its network permits egress. The proxy must keep its identity.
 func restartWithoutControl(ctx context.Context, t *turn) (err error) {
 	if isProxied(os.Environ()) {
 		return skipf(skipMissing, "this machine reaches control through HTTPS_PROXY")
@@ -47,7 +47,7 @@ func restartWithoutControl(ctx context.Context, t *turn) (err error) {
 	if _, err := p.stop(); err != nil {
 		return err
 	}
-	// As in a pod: the key is not there any more once it was used.
+	// As in a pod, a used key is removed.
 	if err := p.forgetKey(); err != nil {
 		return err
 	}

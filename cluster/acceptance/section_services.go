@@ -23,24 +23,24 @@ const sectionServices = "services"
 func serviceRows() []row {
 	write := []need{needWrite}
 	return []row{
-		{sectionServices, "create", "A service is made without addresses, and gets an IPv4 and an IPv6 address.", write, createService},
-		{sectionServices, "update", "An update that gives the addresses back changes the rest and keeps them.", write, updateService},
-		{sectionServices, "delete", "A service that was removed is not found, and removing it again does no harm.", write, deleteService},
+		{sectionServices, "create", "A service is created without addresses, and gets an IPv4 and an IPv6 address.", write, createService},
+		{sectionServices, "update", "An update that includes the addresses keeps them and changes the rest.", write, updateService},
+		{sectionServices, "delete", "A removed service is not found, and a second removal does no harm.", write, deleteService},
 		{sectionServices, "spellings", "/services and /vip-services show the same service.", write, spellings},
-		{sectionServices, "no-ports", "How the API takes a service without ports.", write, noPorts},
-		{sectionServices, "omitted-addresses", "How the API takes an update that omits the addresses.", write, omittedAddresses},
+		{sectionServices, "no-ports", "How the API handles a service without ports.", write, noPorts},
+		{sectionServices, "omitted-addresses", "How the API handles an update that omits the addresses.", write, omittedAddresses},
 		{sectionServices, "reserved-address", "No service gets an address that Tailscale uses itself.", write, reservedAddress},
 		{sectionServices, "foreign-tag", "A tag that the credential does not own is refused.", write, foreignTag},
-		{sectionServices, "bad-name", "A name that is no DNS label is refused.", write, badName},
-		{sectionServices, "address-again", "A service that is made again gets its IPv4 address back on request.", write, addressAgain},
-		{sectionServices, "comment-size", "A comment is kept up to 256 characters at least, and where the limit is.", write, commentSize},
-		{sectionServices, "annotation-size", "An annotation is kept up to 8 KiB at least, and where the limit is.", write, annotationSize},
-		{sectionServices, "annotation-number", "A service keeps eight annotations at least, and where the limit is.", write, annotationNumber},
-		{sectionServices, "product", "The product's own client makes, changes and removes a service.", write, productService},
+		{sectionServices, "bad-name", "A name that is not a DNS label is refused.", write, badName},
+		{sectionServices, "address-again", "A service that is created again gets its IPv4 address back on request.", write, addressAgain},
+		{sectionServices, "comment-size", "A service keeps a comment of 256 characters; the row finds the limit.", write, commentSize},
+		{sectionServices, "annotation-size", "A service keeps an annotation of 4 KiB; the row finds the limit.", write, annotationSize},
+		{sectionServices, "annotation-number", "A service keeps eight annotations; the row finds the limit.", write, annotationNumber},
+		{sectionServices, "product", "The product's own client creates, changes and removes a service.", write, productService},
 	}
 }
 
-// service is a service of the run, of one port.
+// service returns a service of the run with one port.
 func (t *turn) service(suffix string) tailscale.Service {
 	return tailscale.Service{
 		Name: "svc:" + t.name(suffix), Ports: []string{"tcp:80"}, Tags: []string{t.run.opts.Tag},
@@ -48,7 +48,7 @@ func (t *turn) service(suffix string) tailscale.Service {
 	}
 }
 
-// put makes or replaces a service, after the ledger knows of it.
+// put creates or replaces a service, after its entry in the ledger.
 func (t *turn) put(ctx context.Context, s tailscale.Service) (*reply, error) {
 	path := t.tn("vip-services", s.Name)
 	if slices.ContainsFunc(t.run.ledger.left(), func(e entry) bool { return e.Kind == kindService && e.Name == s.Name }) {
@@ -65,10 +65,10 @@ func (t *turn) put(ctx context.Context, s tailscale.Service) (*reply, error) {
 	return r, t.tried(seq, r)
 }
 
-// owner is the row that an object goes with.
+// owner returns the ID of the row that owns an object.
 func (t *turn) owner() string { return t.row.id() }
 
-// fetch returns a service as it is.
+// fetch returns a service from the API.
 func (t *turn) fetch(ctx context.Context, name string) (tailscale.Service, error) {
 	var s tailscale.Service
 	r, err := t.get(ctx, t.tn("vip-services", name)...)
@@ -81,7 +81,7 @@ func (t *turn) fetch(ctx context.Context, name string) (tailscale.Service, error
 	return s, errors.Join(t.findings(r, reflect.TypeFor[tailscale.Service](), "name", "addrs"), r.into(&s))
 }
 
-// made makes a service and returns it as the API has it.
+// made creates a service and returns it as the API has it.
 func (t *turn) made(ctx context.Context, s tailscale.Service) (tailscale.Service, error) {
 	r, err := t.put(ctx, s)
 	if err != nil {
@@ -147,7 +147,7 @@ func createService(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// differs says what of a service the API did not keep, addresses aside.
+// differs describes what the API did not keep of a service, except for its addresses.
 func differs(want, stored tailscale.Service) string {
 	var out []string
 	if want.Name != stored.Name {
@@ -191,7 +191,7 @@ func updateService(ctx context.Context, t *turn) error {
 	if diff := differs(next, stored); diff != "" {
 		return errors.New(diff)
 	}
-	// Fields that an update omits go.
+	// An update removes the fields that it omits.
 	next.Annotations, next.Comment = map[string]string{"example.com/a": "2"}, ""
 	if stored, err = t.made(ctx, next); err != nil {
 		return err
@@ -280,7 +280,7 @@ func omittedAddresses(ctx context.Context, t *turn) error {
 	}
 	t.observe("addresses stay", slices.Equal(stored.Addrs, s.Addrs))
 	if !slices.Equal(stored.Addrs, s.Addrs) {
-		t.note("the service has other addresses now: an update that omits them takes them away")
+		t.note("the service has other addresses now: an update that omits them replaces them")
 	}
 	return nil
 }
@@ -307,7 +307,7 @@ func reservedAddress(ctx context.Context, t *turn) error {
 
 func foreignTag(ctx context.Context, t *turn) error {
 	if t.cred.apiKey != "" {
-		return skipf(skipMissing, "an API access token acts for a person, who may own every tag")
+		return skipf(skipMissing, "an API access token acts for a user, who may own every tag")
 	}
 	s := t.service("foreign")
 	s.Tags = []string{"tag:" + t.name("foreign")}
@@ -317,7 +317,7 @@ func foreignTag(ctx context.Context, t *turn) error {
 	}
 	t.observe("status", r.status)
 	if r.ok() {
-		return errors.New("the API took a tag that nobody owns")
+		return errors.New("the API accepted a tag that nobody owns")
 	}
 	t.note("refused with %d: %s", r.status, r.message())
 	return nil
@@ -357,14 +357,14 @@ func addressAgain(ctx context.Context, t *turn) error {
 	t.observe("made again without a wish has the same address", slices.Equal(same.Addrs, s.Addrs))
 	wish, err := remake([]string{v4.String()})
 	if err != nil {
-		return errors.Wrapf(err, "the IPv4 address was asked for")
+		return errors.Wrap(err, "cannot create the service with the requested IPv4 address")
 	}
 	got4, got6, err := addresses(wish)
 	if err != nil {
 		return err
 	}
 	if got4 != v4 {
-		return errors.Errorf("asked for %s, got %s", v4, got4)
+		return errors.Errorf("requested %s, got %s", v4, got4)
 	}
 	t.observe("the IPv6 address comes back with the IPv4 address", got6 == v6)
 	return nil
@@ -382,7 +382,7 @@ func productService(ctx context.Context, t *turn) error {
 	}
 	created, err := c.PutService(ctx, s)
 	if err != nil {
-		return errors.Wrap(err, "cannot make the service")
+		return errors.Wrap(err, "cannot create the service")
 	}
 	t.observe("displayName is kept", created.DisplayName == s.DisplayName)
 	created.Comment = "changed by the product's client"

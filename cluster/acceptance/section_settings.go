@@ -28,7 +28,7 @@ func settingRows() []row {
 	write := []need{needWrite}
 	return []row{
 		{sectionDNS, "split-dns", "A domain gets additional nameservers, and loses them again.", write, splitDNS},
-		{sectionWebhooks, "webhook", "A webhook is made, shown without its secret, changed and removed.", write, webhook},
+		{sectionWebhooks, "webhook", "A webhook is created, shown without its secret, changed and removed.", write, webhook},
 		{sectionPosture, "attribute", "A node gets a posture attribute of each type, and loses it again.", write, attribute},
 	}
 }
@@ -47,7 +47,7 @@ func splitDNS(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	// Addresses for documentation: nobody is asked.
+	// Addresses for documentation: no server gets queries.
 	servers := []string{"192.0.2.53", "192.0.2.54"}
 	r, err := t.send(ctx, http.MethodPatch, map[string]any{domain: servers}, path...)
 	if err != nil {
@@ -71,7 +71,7 @@ func splitDNS(ctx context.Context, t *turn) error {
 	}
 	for other := range previous.object() {
 		if _, ok := all[other]; !ok {
-			t.note("another domain went meanwhile, or a PATCH removes others")
+			t.note("another domain was removed meanwhile, or a PATCH removes others")
 			t.observe("others stay", false)
 		}
 	}
@@ -82,7 +82,7 @@ func splitDNS(ctx context.Context, t *turn) error {
 }
 
 // removeDomain removes a split-DNS domain as the product does: by null, which the API's
-// documents name; and, if the domain is still there, by an empty list.
+// documentation has; and, if the domain is still there, by an empty list.
 func (t *turn) removeDomain(ctx context.Context, domain string) error {
 	path := t.tn("dns", "split-dns")
 	for _, way := range []struct {
@@ -194,7 +194,7 @@ func attribute(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// attribute gives a node an attribute, and takes it away again.
+// attribute sets an attribute of a node, and removes it again.
 func (t *turn) attribute(ctx context.Context, n *node, key string, v any) error {
 	seq, err := t.run.ledger.intend(t.owner(), kindAttribute, key, n.id)
 	if err != nil {

@@ -27,9 +27,9 @@ func trafficRows() []row {
 		{sectionTraffic, "proxy-protocol", "A host gets a PROXY protocol header with the client's address, and WhoIs knows the client.", write, proxyProtocol},
 	}
 	leave := []row{
-		{sectionTraffic, "drain", "A host that withdraws the service hands traffic to the other; how long nobody answers.", write, drain},
-		{sectionTraffic, "delete", "A host whose device is removed hands traffic to the other; how long nobody answers.", write, deleteHost},
-		{sectionTraffic, "kill", "A host that ends without a word hands traffic to the other; how long nobody answers.", write, killHost},
+		{sectionTraffic, "drain", "Traffic moves from a host that withdraws the service to the other; how long nobody answers.", write, drain},
+		{sectionTraffic, "delete", "Traffic moves from a host whose device is removed to the other; how long nobody answers.", write, deleteHost},
+		{sectionTraffic, "kill", "Traffic moves from a host that ends without withdrawing to the other; how long nobody answers.", write, killHost},
 		{sectionTraffic, "withdrawn", "A service that nobody hosts has no route.", write, withdrawn},
 	}
 	return slices.Concat(reach, approvalRows(), leave)
@@ -38,8 +38,7 @@ func trafficRows() []row {
 // movesByItself is the observation that other hosts take over without help.
 const movesByItself = "traffic moves by itself"
 
-// reaches waits until a node reaches port 80 of an address, and a host that is named
-// answers.
+// reaches waits until a node reaches port 80 of an address, where one of the named hosts answers.
 func (t *turn) reaches(ctx context.Context, client *node, a netip.Addr, names ...string) error {
 	took, err := t.until(ctx, a.String()+" answers", func(ctx context.Context) (string, error) {
 		words, err := client.answers(ctx, netip.AddrPortFrom(a, 80))
@@ -70,8 +69,8 @@ func hostnames(ns []*node) []string {
 	return out
 }
 
-// traffic is what rows about traffic begin with: the client, the hosts and the
-// addresses of the service.
+// traffic returns what rows about traffic need: the client, the hosts and the addresses of the
+// service.
 func (t *turn) traffic(ctx context.Context) (client *node, hosts []*node, v4, v6 netip.Addr, err error) {
 	if client, err = t.client(ctx); err != nil {
 		return client, nil, v4, v6, err
@@ -156,9 +155,8 @@ func proxyProtocol(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// away has the host that carries traffic go by leave, and measures how traffic moves.
-// rescue is called when it does not within the timeout; nil means that this is a
-// failure.
+// away calls leave for the host that carries traffic, and measures how traffic moves. If it does
+// not move within the timeout, away calls rescue, or fails if rescue is nil.
 func (t *turn) away(ctx context.Context, leave, rescue func(ctx context.Context, n *node) error) error {
 	client, hosts, v4, _, err := t.traffic(ctx)
 	if err != nil {
@@ -172,16 +170,16 @@ func (t *turn) away(ctx context.Context, leave, rescue func(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // It is only looked at.
+	defer func() { _ = conn.Close() }() // Only its data matters.
 	i := slices.IndexFunc(hosts, func(n *node) bool { return n.hostname == words[0] })
 	if i < 0 {
-		return errors.Errorf("%s answers, which is none of the hosts", words[0])
+		return errors.Errorf("%s answers, but is none of the hosts", words[0])
 	}
 	primary := hosts[i]
 
 	p := startProber(ctx, client, at)
 	defer p.stop()
-	// The prober must have seen it work before.
+	// The prober needs an answer before the event.
 	if _, err := t.until(ctx, "the prober is answered", func(context.Context) (string, error) {
 		if slices.ContainsFunc(p.soFar(), func(p probe) bool { return p.responder != "" }) {
 			return "", nil
@@ -238,7 +236,7 @@ func drain(ctx context.Context, t *turn) error {
 	return t.away(ctx, func(ctx context.Context, n *node) error { return n.advertise(ctx) }, nil)
 }
 
-// removeHost removes a host's device by the API.
+// removeHost removes a host's device through the API.
 func (t *turn) removeHost(ctx context.Context, n *node) error {
 	r, err := t.delete(ctx, "device", n.id)
 	if err := removed(n.hostname, r, err); err != nil {

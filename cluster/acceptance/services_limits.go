@@ -21,9 +21,8 @@ const (
 	annotationsWrote = 8
 )
 
-// limit finds the largest n that fits, by doubling from 1 to at most bound and then
-// by halving the gap. It returns bound if all fit. fits is asked about rising n
-// first.
+// limit finds the largest n that fits, by doubling from 1 to at most bound and then by halving the
+// gap. It returns bound if all fit.
 func limit(bound int, fits func(n int) (bool, error)) (int, error) {
 	low := 0
 	var high int
@@ -56,8 +55,7 @@ func limit(bound int, fits func(n int) (bool, error)) (int, error) {
 	return low, nil
 }
 
-// grow finds how large a service may get. make changes the service to have n of
-// something.
+// grow finds a limit of a service. change changes a service, whose size grows with n.
 func (t *turn) grow(ctx context.Context, suffix string, needed, bound int, change func(s *tailscale.Service, n int)) error {
 	s, err := t.made(ctx, t.service(suffix))
 	if err != nil {
@@ -83,7 +81,7 @@ func (t *turn) grow(ctx context.Context, suffix string, needed, bound int, chang
 			return false, err
 		}
 		if diff := differs(next, stored); diff != "" {
-			refusals = append(refusals, fmt.Sprintf("%d is taken and not kept: %s", n, diff))
+			refusals = append(refusals, fmt.Sprintf("%d is accepted but not stored: %s", n, diff))
 			return false, nil
 		}
 		return true, nil

@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// maxTries of a request that the API turned away for a while.
+	// maxTries is the number of attempts for a request that the API rejects temporarily.
 	maxTries = 5
 
-	// maxPause is how long a request waits because the API says so.
+	// maxPause bounds the pause that the API requests.
 	maxPause = time.Minute
 
 	requestTimeout = time.Minute
 
-	// maxMessage bounds what is shown of a refusal, in bytes.
+	// maxMessage bounds the message of a refusal, in bytes.
 	maxMessage = 300
 )
 
-// A login is what all sessions of a run share: the credential and its token.
+// A login holds what all sessions of a run share: the credential and its token.
 type login struct {
 	base    *url.URL
 	tailnet string
@@ -56,13 +56,13 @@ func newLogin(o *options, c credential, secret *redactor) (*login, error) {
 	secret.know(c.clientSecret, c.idToken, c.apiKey)
 	limiter := rate.NewLimiter(rate.Inf, 0)
 	if o.APIURL == defaultAPI {
-		// Others use it, too. Its limits are not published.
+		// Other clients use the API, too, and its limits are not published.
 		limiter = rate.NewLimiter(10, 10)
 	}
 	return &login{base: base, tailnet: o.Tailnet, cred: c, secret: secret, limiter: limiter}, nil
 }
 
-// A session calls the API and has a recorder keep the calls.
+// A session calls the API and records the calls.
 type session struct {
 	*login
 
@@ -90,10 +90,10 @@ type reply struct {
 	body   []byte
 }
 
-// ok reports whether the API did what it was asked to.
+// ok reports whether the request succeeded.
 func (r *reply) ok() bool { return r.status >= 200 && r.status < 300 }
 
-// message is what an error says, or the beginning of what it is.
+// message returns the message of an error, or the beginning of the body.
 func (r *reply) message() string {
 	var e struct {
 		Message string `json:"message"`
@@ -108,7 +108,7 @@ func (r *reply) message() string {
 	return s
 }
 
-// value is the reply's JSON, or nil.
+// value returns the reply's JSON, or nil.
 func (r *reply) value() any {
 	var v any
 	if json.Unmarshal(r.body, &v) != nil {
@@ -117,7 +117,7 @@ func (r *reply) value() any {
 	return v
 }
 
-// object is the reply's JSON object, empty if it is none.
+// object returns the reply's JSON object, or an empty one if it is another type.
 func (r *reply) object() map[string]any {
 	m, _ := r.value().(map[string]any)
 	return m
@@ -128,7 +128,7 @@ func (r *reply) into(v any) error {
 	return errors.Wrap(json.Unmarshal(r.body, v), "cannot decode reply")
 }
 
-// tn is a path below the tailnet.
+// tn returns a path below the tailnet.
 func (s *session) tn(path ...string) []string { return append([]string{"tailnet", s.tailnet}, path...) }
 
 func (s *session) get(ctx context.Context, path ...string) (*reply, error) {
@@ -143,8 +143,8 @@ func (s *session) delete(ctx context.Context, path ...string) (*reply, error) {
 	return s.do(ctx, call{method: http.MethodDelete, path: path})
 }
 
-// do makes a call. An error means that there is no reply. Calls that the API turns
-// away for a while are sent again: they did nothing.
+// do makes a call. An error means that there is no reply. It repeats calls that the API rejects
+// temporarily, because they had no effect.
 func (s *session) do(ctx context.Context, c call) (*reply, error) {
 	for try := 1; ; try++ {
 		r, err := s.once(ctx, c)
@@ -224,7 +224,7 @@ func (s *session) send1(ctx context.Context, method string, u *url.URL, header h
 	}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make request")
+		return nil, errors.Wrap(err, "cannot create request")
 	}
 	req.Header = header
 	req.Header.Set("User-Agent", version.UserAgent())
@@ -246,7 +246,7 @@ func (s *session) forget() {
 	s.token = ""
 }
 
-// bearer returns a valid token, which it asks for if there is none.
+// bearer returns a valid token, and requests one if there is none.
 func (s *session) bearer(ctx context.Context) (string, error) {
 	if s.cred.apiKey != "" {
 		return s.cred.apiKey, nil
@@ -272,7 +272,7 @@ func (s *session) bearer(ctx context.Context) (string, error) {
 	return s.token, nil
 }
 
-// askToken asks for a token, which the redactor then knows.
+// askToken requests a token, and adds it to the redactor.
 func (s *session) askToken(ctx context.Context) (*reply, error) {
 	u := s.base.JoinPath("/api/v2/oauth/token")
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {s.cred.clientID}, "client_secret": {s.cred.clientSecret}}

@@ -13,10 +13,10 @@ import (
 // A probe is one attempt to reach a service.
 type probe struct {
 	at        time.Time
-	responder string // The host that answered, or nothing.
+	responder string // The host that answered, or empty.
 }
 
-// A prober asks a service again and again.
+// A prober probes a service repeatedly.
 type prober struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -25,10 +25,10 @@ type prober struct {
 	probes []probe
 }
 
-// probeEvery is how often a prober asks.
+// probeEvery is the interval of probes.
 const probeEvery = 100 * time.Millisecond
 
-// probeTimeout bounds one attempt, so that a host that is gone does not hide the next.
+// probeTimeout bounds one attempt, so that a host that is gone does not delay the next one.
 const probeTimeout = time.Second
 
 func startProber(ctx context.Context, n *node, addr netip.AddrPort) *prober {
@@ -63,7 +63,7 @@ func (p *prober) soFar() []probe {
 	return append([]probe{}, p.probes...)
 }
 
-// A move is how traffic went from one host to another.
+// A move describes how traffic moved from one host to another.
 type move struct {
 	// to is the first other host that answered; empty if none has.
 	to string
@@ -71,12 +71,12 @@ type move struct {
 	// delay is how long after the event it answered.
 	delay time.Duration
 
-	// blackHole is the longest time without an answer from the last one before the
-	// event until then.
+	// blackHole is the longest time between two answers, from the last one before the event until
+	// then.
 	blackHole time.Duration
 }
 
-// moveIn finds how traffic left a host after an event.
+// moveIn returns how traffic moved away from a host after an event.
 func moveIn(probes []probe, source string, event time.Time) move {
 	var m move
 	var last time.Time

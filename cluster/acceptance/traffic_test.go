@@ -21,7 +21,7 @@ func TestMoveIn(t *testing.T) {
 		want   move
 	}{
 		"Never": {
-			reason: "Traffic that nobody else answers has not moved.",
+			reason: "Traffic has not moved if no other host answers.",
 			probes: []probe{at(-1, "a"), at(1, "a"), at(2, "")},
 			want:   move{blackHole: 2 * time.Second},
 		},

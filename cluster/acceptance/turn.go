@@ -21,7 +21,7 @@ const (
 	outcomeSkip = "SKIP"
 )
 
-// Why a row is skipped.
+// Reasons to skip a row.
 const (
 	skipFlag    = "flag"
 	skipScope   = "scope"
@@ -30,14 +30,14 @@ const (
 	skipStopped = "stopped"
 )
 
-// A skip is why a row proves nothing here.
+// A skip is the reason for which a row proves nothing here.
 type skip struct{ kind, reason string }
 
 func (s skip) Error() string { return s.kind + ": " + s.reason }
 
 func skipf(kind, format string, a ...any) error { return skip{kind, fmt.Sprintf(format, a...)} }
 
-// A result is what a row found, as it is kept.
+// A result is the result of a row, as its file has it.
 type result struct {
 	Section string   `json:"section"`
 	Name    string   `json:"name"`
@@ -47,10 +47,10 @@ type result struct {
 	Reason  string   `json:"reason,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 
-	// Observed is what another tailnet should show, too.
+	// Observed has facts that another tailnet should show, too.
 	Observed map[string]any `json:"observed,omitempty"`
 
-	// Seconds that things took. They differ from run to run.
+	// Seconds has durations, which differ from run to run.
 	Seconds map[string]float64 `json:"seconds,omitempty"`
 
 	Began     time.Time  `json:"began"`
@@ -58,7 +58,7 @@ type result struct {
 	Exchanges []exchange `json:"exchanges,omitempty"`
 }
 
-// A turn is a row that runs.
+// A turn is one execution of a row.
 type turn struct {
 	*session
 
@@ -70,32 +70,32 @@ type turn struct {
 // name returns a name that begins with the run's prefix.
 func (t *turn) name(suffix string) string { return t.run.prefix + "-" + suffix }
 
-// note keeps a finding for a person.
+// note records a finding for the user.
 func (t *turn) note(format string, a ...any) {
 	t.res.Notes = append(t.res.Notes, t.secret.text(fmt.Sprintf(format, a...)))
 }
 
-// observe keeps a fact that another tailnet should show, too.
+// observe records a fact that another tailnet should show, too.
 func (t *turn) observe(name string, v any) { t.res.Observed[name] = v }
 
-// measure keeps how long something took.
+// measure records a duration.
 func (t *turn) measure(name string, d time.Duration) {
 	t.res.Seconds[name] = float64(d.Milliseconds()) / 1000
 }
 
-// How often something that is waited for is looked at, at Tailscale and elsewhere.
+// Intervals of polls, of Tailscale's servers and of others.
 const (
 	everyReal    = time.Second
 	pollInterval = 250 * time.Millisecond
 )
 
-// until waits for something, and returns how long it took. check says what is still
-// missing, or nothing. An error of it ends the wait.
+// until polls until check returns an empty string, and returns how long that took. check returns
+// what is still missing. An error from check ends the wait.
 func (t *turn) until(ctx context.Context, description string, check func(context.Context) (missing string, err error)) (time.Duration, error) {
 	return t.within(ctx, t.run.opts.Timeout, description, check)
 }
 
-// A late error is of a wait that was too long.
+// A late error reports that a wait exceeded its limit.
 type late struct{ error }
 
 func (t *turn) within(ctx context.Context, limit time.Duration, description string, check func(context.Context) (string, error)) (time.Duration, error) {
@@ -120,8 +120,8 @@ func (t *turn) within(ctx context.Context, limit time.Duration, description stri
 	}
 }
 
-// want returns an error unless the reply has one of the statuses. One that says
-// that the plan or the credential lacks something is a reason to skip.
+// want returns an error unless the reply has one of the statuses. The error is a skip if the plan
+// or the credential lacks something.
 func (t *turn) want(subject string, r *reply, statuses ...int) error {
 	for _, s := range statuses {
 		if r.status == s {
@@ -134,11 +134,11 @@ func (t *turn) want(subject string, r *reply, statuses ...int) error {
 	return errors.Errorf("%s: the API answered %d, want %v: %s", subject, r.status, statuses, t.secret.text(r.message()))
 }
 
-// planWords are in refusals that are about the plan. Seen with Tailscale's API for
-// log streaming ("feature not available on current billing plan").
+// planWords matches refusals because of the plan, as Tailscale's API for log streaming returns
+// ("feature not available on current billing plan").
 var planWords = regexp.MustCompile(`(?i)billing|\bplan\b|subscription|upgrade|not available on`)
 
-// refusal says which of a plan's or a credential's limits a reply names, or nil.
+// refusal returns a skip if a reply refuses because of the plan or the credential, or nil.
 func refusal(status int, message string) error {
 	switch {
 	case status == http.StatusPaymentRequired, status == http.StatusForbidden && planWords.MatchString(message):
@@ -149,8 +149,8 @@ func refusal(status int, message string) error {
 	return nil
 }
 
-// refused keeps how the API refuses something. It is an error only if the API fails
-// itself, or if it should have refused and did not.
+// refused records how the API refuses a request. It returns an error if the API fails, or if it
+// accepts a request that it must refuse.
 func (t *turn) refused(subject string, r *reply, required bool) error {
 	t.observe(subject, r.status)
 	if err := refusal(r.status, r.message()); err != nil {
@@ -162,15 +162,15 @@ func (t *turn) refused(subject string, r *reply, required bool) error {
 	case r.status >= 400:
 		t.note("%s: refused with %d: %s", subject, r.status, strings.TrimSpace(r.message()))
 	case required:
-		return errors.Errorf("%s: the API answered %d, and should have refused", subject, r.status)
+		return errors.Errorf("%s: the API answered %d, want a refusal", subject, r.status)
 	default:
 		t.note("%s: not refused, the API answered %d", subject, r.status)
 	}
 	return nil
 }
 
-// tried writes into the ledger that an object was not made, if the reply says so. A
-// reply of another kind, or none, leaves it open.
+// tried records in the ledger that an object was not created, if the reply says so. After another
+// reply, or none, the object may exist.
 func (t *turn) tried(seq int, r *reply) error {
 	if r.status >= 400 && r.status < 500 {
 		return t.run.ledger.gone(seq)
