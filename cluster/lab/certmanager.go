@@ -14,16 +14,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
 
-// certManager is what runs it. Its chart has no way to leave out its webhook.
+// certManager is the manifest of cert-manager, whose chart cannot omit the webhook.
 //
 //go:embed certmanager.yaml
 var certManager string
 
 type certManagerCmd struct {
-	Timeout time.Duration `default:"2m" help:"How long to wait until it runs, once it is built."`
+	Timeout time.Duration `default:"2m" help:"How long to wait until it is ready, after the build."`
 }
 
-// Run builds what only this command needs, and installs it on the cluster.
+// Run builds cert-manager and installs it on the cluster.
 func (c *certManagerCmd) Run(r runtime) error {
 	image, crds, err := c.prepare(r)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *certManagerCmd) Run(r runtime) error {
 			return err
 		}
 	}
-	fmt.Printf("%s runs in namespace cert-manager, and issues for Issuers of the kinds CA and SelfSigned\n", image)
+	fmt.Printf("%s runs in namespace cert-manager, and supports Issuers of the kinds CA and SelfSigned\n", image)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
 
-// chartFolders are where upstreams' modules have their charts, by tool.
+// chartFolders are the folders of charts in upstream modules, by tool.
 var chartFolders = map[string]string{
 	"crossplane":       filepath.Join("cluster", "charts", "crossplane"),
 	tools.EnvoyGateway: filepath.Join("charts", "gateway-helm"),
@@ -26,7 +26,7 @@ type chartCmd struct {
 	Name string `arg:"" enum:"crossplane,envoy-gateway" help:"Name of the chart: crossplane, envoy-gateway."`
 }
 
-// Run prints where the chart is.
+// Run prints the folder of the chart.
 func (c *chartCmd) Run(r runtime) error {
 	dir, err := chart(r, c.Name)
 	if err != nil {
@@ -39,8 +39,8 @@ func (c *chartCmd) Run(r runtime) error {
 // versionLine matches the placeholders of a chart in its source tree.
 var versionLine = regexp.MustCompile(`(?m)^(appVersion|version): .*$`)
 
-// chart returns the folder of a copy of the chart with the release's version in
-// it, which upstream stamps when it publishes: the image's tag follows from it.
+// chart returns the folder of a copy of the chart with the release's version, which
+// upstream sets when it publishes the chart. The image's tag depends on it.
 func chart(r runtime, name string) (string, error) {
 	t, err := tools.Find(name)
 	if err != nil {
@@ -64,14 +64,14 @@ func chart(r runtime, name string) (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(dst, "values.tmpl.yaml")); err != nil {
-		return dst, nil //nolint:nilerr // This chart has its values already.
+		return dst, nil //nolint:nilerr // The chart has no template of its values.
 	}
-	// Envoy Gateway's release makes its values by envsubst.
+	// Envoy Gateway's release renders the values with envsubst.
 	return dst, rewrite(dst, "values.tmpl.yaml", "values.yaml", strings.NewReplacer(
 		"${GatewayImage}", images.EnvoyGatewayName(), "${GatewayImagePullPolicy}", "IfNotPresent").Replace)
 }
 
-// rewrite makes a file of a copied chart from another, which may be the same.
+// rewrite replaces a file of a copied chart by a changed one, whose name may be the same.
 func rewrite(dir, from, to string, change func(string) string) error {
 	body, err := os.ReadFile(filepath.Join(dir, from))
 	if err != nil {

@@ -35,10 +35,10 @@ func (c *tailnetClientCmd) Run(r runtime) error {
 }
 
 type tailnetUDPCmd struct {
-	Address string        `arg:"" help:"HOST:PORT to send to."`
-	Message string        `arg:"" help:"What to send, as one datagram."`
+	Address string        `arg:"" help:"Destination, as HOST:PORT."`
+	Message string        `arg:"" help:"Content of the datagram."`
 	As      string        `default:"client" help:"Name of the tailnet client that sends the requests."`
-	Timeout time.Duration `default:"5s" help:"How long to wait for the answer."`
+	Timeout time.Duration `default:"5s" help:"How long to wait for the response."`
 }
 
 func (c *tailnetUDPCmd) Run(r runtime) error {
@@ -103,13 +103,13 @@ func (c *tailnetCurlCmd) Run(r runtime) error {
 	return c.get(r, c.URL, tailnet.Transport(r.paths.ClientSocket(r.tailnet.Name, c.As)))
 }
 
-// getFlags are what all commands have that get a URL.
+// getFlags are the flags of all commands that get a URL.
 type getFlags struct {
 	serverFlags
 
 	Header  []string      `sep:"none" help:"Header to send, as NAME: VALUE. May be given more than once."`
 	Headers bool          `short:"i" help:"Also print status, headers, and the serial number of the certificate."`
-	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection over the tailnet takes some seconds."`
+	Timeout time.Duration `default:"30s" help:"How long to wait for the response. The first connection over the tailnet takes some seconds."`
 }
 
 // serverFlags select the server of the request.
@@ -118,7 +118,7 @@ type serverFlags struct {
 	CACert string `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
 }
 
-// tls returns the CAs to trust.
+// tls returns the TLS configuration, with the CAs to trust.
 func (c *serverFlags) tls() (*tls.Config, error) {
 	out := &tls.Config{ServerName: c.Host, MinVersion: tls.VersionTLS12}
 	if c.CACert == "" {
@@ -135,8 +135,8 @@ func (c *serverFlags) tls() (*tls.Config, error) {
 	return out, nil
 }
 
-// get prints what the URL answers, which may be that it is elsewhere. A status of 400 and
-// above is an error.
+// get prints the response of the URL, and follows no redirects. A status of 400 and above is
+// an error.
 func (c *getFlags) get(r runtime, url string, t *http.Transport) error {
 	req, err := http.NewRequestWithContext(r, http.MethodGet, url, nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *getFlags) get(r runtime, url string, t *http.Transport) error {
 		if !ok {
 			return errors.Errorf("cannot send header %q: it must be NAME: VALUE", h)
 		}
-		// As it is written, for servers differ in what they make of it.
+		// The name keeps its case, because servers differ in how they handle it.
 		req.Header[name] = append(req.Header[name], strings.TrimSpace(value))
 	}
 	if t.TLSClientConfig, err = c.tls(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
 
-// gatewayClass lets Gateways name Envoy Gateway. Its chart brings none.
+// gatewayClass is the GatewayClass of Envoy Gateway, whose chart contains none.
 const gatewayClass = `apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata:
@@ -25,17 +25,17 @@ type envoyGatewayCmd struct {
 	Values    []string      `short:"f" type:"existingfile" help:"File of Helm values for Envoy Gateway's chart. May be given more than once."`
 	Release   string        `default:"eg" help:"Name of the Helm release. A release with another name is an additional one, without a GatewayClass."`
 	Namespace string        `default:"envoy-gateway-system" help:"Namespace of the release."`
-	Timeout   time.Duration `default:"5m" help:"How long to wait until it runs, once it is built."`
+	Timeout   time.Duration `default:"5m" help:"How long to wait until it is ready, after the build."`
 }
 
-// Run builds what only this command needs, and installs it on the cluster.
+// Run builds Envoy Gateway and installs it on the cluster.
 func (c *envoyGatewayCmd) Run(r runtime) error {
 	dir, err := c.prepare(r)
 	if err != nil {
 		return err
 	}
-	// Proxies run real Envoy from the lab's registry, which has no image by the
-	// digest that Envoy Gateway was built with.
+	// Proxies run real Envoy from the lab's registry, which has no image with the
+	// digest that is Envoy Gateway's default.
 	args := []string{
 		"upgrade", "--install", c.Release, dir, "--namespace", c.Namespace, "--create-namespace",
 		"--set", "global.images.envoyProxy.image=" + images.EnvoyName(), "--wait", "--timeout", c.Timeout.String(),
@@ -48,7 +48,7 @@ func (c *envoyGatewayCmd) Run(r runtime) error {
 		return err
 	}
 	if st.IPFamily == plan.IPv6 {
-		// Envoys listen on IPv4 alone otherwise, for the probes of kubelet too (Envoy Gateway 1.9.1,
+		// Otherwise Envoy listens only on IPv4, also for kubelet's probes (Envoy Gateway 1.9.1,
 		// internal/xds/translator/listener_ready.go).
 		args = append(args, "--set", "config.envoyGateway.envoyProxy.ipFamily=IPv6")
 	}
@@ -65,7 +65,7 @@ func (c *envoyGatewayCmd) Run(r runtime) error {
 	if err := quiet(r, "", "kubectl", "wait", "gatewayclass/envoy", "--for=condition=Accepted", "--timeout="+c.Timeout.String()); err != nil {
 		return err
 	}
-	fmt.Println("Gateways have gatewayClassName: envoy")
+	fmt.Println("use gatewayClassName: envoy in Gateways")
 	return nil
 }
 

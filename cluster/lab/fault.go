@@ -17,16 +17,16 @@ import (
 )
 
 type tailnetFaultCmd struct {
-	Targets    []string      `name:"on" default:"api" enum:"api,control,derp" help:"What fails: api is the API with its credentials; control is what nodes ask of the control server, its key, new connections, and requests in those that are open; derp is the relay. Several, separated by commas."`
-	Status     int           `default:"500" help:"Status that requests are answered with. 0 serves them, for --latency alone."`
-	RetryAfter time.Duration `help:"Header Retry-After of these answers, as with --status=429."`
-	Refuse     bool          `help:"Reset connections in place of an answer."`
-	Latency    time.Duration `help:"Delay of each answer."`
-	Path       string        `help:"Regular expression of the paths that fail, in place of --on."`
+	Targets    []string      `name:"on" default:"api" enum:"api,control,derp" help:"Parts that fail, separated by commas: api (the API and its credentials), control (requests of nodes to the control server: for its key, new connections, and on open connections) or derp (the relay)."`
+	Status     int           `default:"500" help:"HTTP status of the responses. 0 serves the requests, for --latency alone."`
+	RetryAfter time.Duration `help:"Retry-After header of the responses, for instance with --status=429."`
+	Refuse     bool          `help:"Reset connections instead of responding."`
+	Latency    time.Duration `help:"Delay of each response."`
+	Path       string        `help:"Regular expression of the paths that fail, instead of --on."`
 	Clear      bool          `help:"End all faults."`
 }
 
-// faultPaths are the paths of what can fail, by its name on the command line.
+// faultPaths are the paths that fail, by value of --on.
 var faultPaths = map[string]string{"api": "", "control": tailnetsim.ControlPaths, "derp": tailnetsim.DERPPaths}
 
 // faults returns the faults that the command line describes.
@@ -48,7 +48,7 @@ func (c *tailnetFaultCmd) faults() []tailnetsim.Fault {
 	return out
 }
 
-// Run replaces the faults that the tailnet's simulator has.
+// Run replaces the faults of the tailnet's simulator.
 func (c *tailnetFaultCmd) Run(r runtime) error {
 	body, err := json.Marshal(c.faults())
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *tailnetFaultCmd) Run(r runtime) error {
 	}
 	rsp, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
 	if err != nil {
-		return errors.Wrap(err, "cannot ask the simulator")
+		return errors.Wrap(err, "cannot send request to the simulator")
 	}
 	defer rsp.Body.Close() // Only read.
 	reply, err := io.ReadAll(rsp.Body)

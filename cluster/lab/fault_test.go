@@ -24,7 +24,7 @@ func TestTailnetFault(t *testing.T) {
 			want:   []tailnetsim.Fault{{Status: 500}},
 		},
 		"Limited": {
-			reason: "Control says when to come back.",
+			reason: "Control returns Retry-After.",
 			args:   []string{"--on=control", "--status=429", "--retry-after=3s"},
 			want:   []tailnetsim.Fault{{Path: tailnetsim.ControlPaths, Status: 429, RetryAfter: 3}},
 		},
@@ -34,12 +34,12 @@ func TestTailnetFault(t *testing.T) {
 			want:   []tailnetsim.Fault{{Path: tailnetsim.ControlPaths, Status: 500, Refuse: true}, {Path: tailnetsim.DERPPaths, Status: 500, Refuse: true}},
 		},
 		"Slow": {
-			reason: "Answers are late, and whole.",
+			reason: "Responses are late and complete.",
 			args:   []string{"--on=control", "--latency=1500ms", "--status=0"},
 			want:   []tailnetsim.Fault{{Path: tailnetsim.ControlPaths, LatencyMS: 1500}},
 		},
 		"Path": {
-			reason: "A path replaces the choice.",
+			reason: "A path replaces --on.",
 			args:   []string{"--path=/keys$"},
 			want:   []tailnetsim.Fault{{Path: "/keys$", Status: 500}},
 		},

@@ -10,7 +10,7 @@ import (
 
 type gatewayAPICmd struct{}
 
-// Run builds what only this command needs, and pushes it.
+// Run builds Gateway API's conformance tests, and pushes the images of their backends.
 func (c *gatewayAPICmd) Run(r runtime) error {
 	unlock, err := lock(r)
 	if err != nil {

@@ -24,20 +24,20 @@ import (
 type loadCmd struct {
 	serverFlags
 
-	URL            string        `arg:"" help:"URL to get again and again."`
-	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"The client: that of the tailnet, or the cluster's node, which resolves names of Services."`
-	First          bool          `xor:"end" help:"End with the first answer."`
-	Stopped        bool          `name:"gone" xor:"end" help:"End once answers have begun, which a line on stderr reports, and stopped again."`
+	URL            string        `arg:"" help:"URL to request repeatedly."`
+	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"The client: a client of the tailnet, or the cluster's node, which resolves names of Services."`
+	First          bool          `xor:"end" help:"End after the first response."`
+	Stopped        bool          `name:"gone" xor:"end" help:"End when responses have begun and stopped again. A line on stderr reports the first response."`
 	Interval       time.Duration `name:"every" default:"20ms" help:"Pause between attempts, for --first and --gone."`
 	Workers        int           `default:"1" help:"Number of concurrent clients."`
 	Rate           float64       `help:"Maximum number of requests per second. 0 means no limit."`
 	NewConnections bool          `help:"Use a new connection for each request."`
-	Expect         string        `help:"Text that an answer must contain."`
-	Timeout        time.Duration `default:"10s" help:"How long to wait for an answer."`
-	Duration       time.Duration `name:"for" default:"10m" help:"Duration. An interrupt ends it, too."`
+	Expect         string        `help:"Text that a response must contain."`
+	Timeout        time.Duration `default:"10s" help:"How long to wait for a response."`
+	Duration       time.Duration `name:"for" default:"10m" help:"Duration of the run. An interrupt ends it early."`
 }
 
-// Run prints a report as JSON, also when it is interrupted.
+// Run prints a report as JSON, also after an interrupt.
 func (c *loadCmd) Run(r runtime) error {
 	trust, err := c.tls()
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *loadCmd) Run(r runtime) error {
 	return errors.Join(failed, errors.Wrap(json.NewEncoder(os.Stdout).Encode(report), "cannot print the report"))
 }
 
-// planned is the plan of the cluster that the command is about.
+// planned returns the plan of the command's cluster.
 func planned(r runtime) (plan.Cluster, error) {
 	st, err := r.daemon().Status(r, false)
 	if err != nil {
@@ -93,7 +93,7 @@ func planned(r runtime) (plan.Cluster, error) {
 	return plan.Cluster{}, errors.Errorf("cannot find cluster %q", r.cluster)
 }
 
-// inCluster dials as a pod of the host's network does, by the cluster's DNS.
+// inCluster returns a function that dials as a pod with hostNetwork does, with the cluster's DNS.
 func inCluster(p plan.Cluster) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dns := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return netns.Dial(ctx, p.Namespace, network, net.JoinHostPort(p.DNS.String(), "53"))

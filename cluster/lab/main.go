@@ -28,19 +28,19 @@ import (
 
 const description = `A real cluster on this machine: etcd, Kubernetes, containerd, kube-router, which
 enforces NetworkPolicies, a registry, and a simulated Tailscale that real tailscaled
-processes join. Everything runs in network namespaces without a way out. "up" makes it,
-"down" removes all of it, "status" lists the processes.
+processes join. Everything runs in network namespaces without a route to other networks.
+"up" starts the lab, "down" removes all of it, and "status" lists the processes.
 
 Folders: TSGW_LAB_DIR for a lab's files (default /var/lib/tailscale-gateway-lab), TSGW_CACHE
 for built programs (default ~/.cache), which "down" keeps.`
 
 type cli struct {
 	Cluster string `default:"one" env:"TSGW_CLUSTER" help:"Cluster of the command: one, two, ... as listed by 'status'."`
-	Tailnet string `default:"one" env:"TSGW_TAILNET" help:"Tailnet that the command is about: one, two, ... as 'status' lists them."`
+	Tailnet string `default:"one" env:"TSGW_TAILNET" help:"Tailnet of the command: one, two, ... as listed by 'status'."`
 
-	Up            upCmd            `cmd:"" help:"Build what is missing and bring up the lab. Does nothing when it is up. After a crash or a reboot, it starts again."`
+	Up            upCmd            `cmd:"" help:"Build missing programs and start the lab. Does nothing if the lab is up. After a crash or a reboot, starts the lab again."`
 	Down          downCmd          `cmd:"" help:"Remove the lab: every process, mount, network namespace, cgroup and file, except the cache."`
-	Status        statusCmd        `cmd:"" help:"Show components, their health, and the ports on 127.0.0.1 that lead into the lab."`
+	Status        statusCmd        `cmd:"" help:"Show components, their health, and the ports on 127.0.0.1 that are forwarded into the lab."`
 	Env           envCmd           `cmd:"" help:"Print shell exports for scripts: eval \"$(go run ./cluster/lab env)\"."`
 	Logs          logsCmd          `cmd:"" help:"Show the log of a component, for instance kubelet-one, tailnetsim-one or daemon."`
 	Kubectl       kubectlCmd       `cmd:"" passthrough:"" help:"Run kubectl against a cluster: lab kubectl get pods -A. Another cluster: lab --cluster two kubectl ..."`
@@ -48,27 +48,27 @@ type cli struct {
 	Helm          helmCmd          `cmd:"" passthrough:"" help:"Run Helm against a cluster: lab helm list -A."`
 	Crossplane    crossplaneCmd    `cmd:"" passthrough:"" help:"Run Crossplane's command line against a cluster: lab crossplane resource trace ..."`
 	Curl          curlCmd          `cmd:"" help:"GET a URL from the cluster's node, by name or by address, or from outside of all clusters by the address of a LoadBalancer."`
-	TailnetClient tailnetClientCmd `cmd:"" help:"Create a client of the tailnet called NAME, which serves HTTP on port 8080 and UDP on 8081."`
-	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram as a client of the tailnet does, and print the answer."`
-	TailnetFault  tailnetFaultCmd  `cmd:"" help:"Make the tailnet's API, control server or relay fail, until --clear: lab --tailnet two tailnet-fault --on=control --refuse. Connections that are open stay."`
-	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet: lab tailnet-curl http://web.tail1234.ts.net/. It uses only the tailnet. Another tailnet: lab --tailnet two tailnet-curl ..."`
+	TailnetClient tailnetClientCmd `cmd:"" help:"Create the client NAME in the tailnet. It serves HTTP on port 8080 and UDP on port 8081."`
+	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram from a client of the tailnet, and print the response."`
+	TailnetFault  tailnetFaultCmd  `cmd:"" help:"Make the tailnet's API, control server or relay fail, until --clear: lab --tailnet two tailnet-fault --on=control --refuse. Open connections stay open."`
+	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL from a client of the tailnet, only through the tailnet: lab tailnet-curl http://web.tail1234.ts.net/. Another tailnet: lab --tailnet two tailnet-curl ..."`
 	Tailscale     tailscaleCmd     `cmd:"" help:"Run the tailscale command line of a tailnet client of the lab: lab tailscale status."`
 	Load          loadCmd          `cmd:"" help:"Send repeated requests to a URL, from the tailnet or from the cluster, and print the results as JSON."`
 	Operator      operatorCmd      `cmd:"" help:"Build Tailscale's operator, push it to the lab's registry, and print the locations of its images and manifests."`
-	ProxyImages   proxyImagesCmd   `cmd:"" help:"Build the images of proxies of other versions of tailscaled, push them to the lab's registry, and print their names."`
+	ProxyImages   proxyImagesCmd   `cmd:"" help:"Build images of proxies with other versions of tailscaled, push them to the lab's registry, and print their names."`
 	EnvoyGateway  envoyGatewayCmd  `cmd:"" help:"Install or upgrade Envoy Gateway: build it, download Envoy, push both, and run Helm. Gateways of the class 'envoy' work afterwards."`
 	CertManager   certManagerCmd   `cmd:"" help:"Install or upgrade cert-manager: build it, push it, and run it in namespace cert-manager. Issuers of the kinds CA and SelfSigned work afterwards."`
-	GatewayAPI    gatewayAPICmd    `cmd:"" name:"gateway-api" help:"Build Gateway API's conformance tests, which 'bin conformance.test' finds, and push the images of their backends."`
-	Exec          execCmd          `cmd:"" help:"Run a program in the network of the cluster's node: lab exec curl http://10.96.0.10/."`
-	LoadImage     loadImageCmd     `cmd:"" help:"Push an image archive to the lab's registry, under its name in pods."`
+	GatewayAPI    gatewayAPICmd    `cmd:"" name:"gateway-api" help:"Build Gateway API's conformance tests, whose path 'bin conformance.test' prints, and push the images of their backends."`
+	Exec          execCmd          `cmd:"" help:"Run a program in the network namespace of the cluster's node: lab exec curl http://10.96.0.10/."`
+	LoadImage     loadImageCmd     `cmd:"" help:"Push an image archive to the lab's registry, under the name that pods use."`
 	PushXpkg      pushXpkgCmd      `cmd:"" help:"Push a Crossplane package to the lab's registry, under its public name."`
-	Build         buildCmd         `cmd:"" help:"Build only the third-party programs into the cache."`
+	Build         buildCmd         `cmd:"" help:"Build the third-party programs into the cache, without starting a lab."`
 	Bin           binCmd           `cmd:"" help:"Print the path of a built program: kubectl, helm, crossplane, etcd, ..."`
 	Chart         chartCmd         `cmd:"" help:"Print the folder of a Helm chart from the module cache: crossplane, envoy-gateway."`
 	DaemonServer  daemonServerCmd  `cmd:"" name:"daemon" hidden:"" help:"The process that owns a lab. 'up' starts it."`
 }
 
-// A runtime is what every command gets.
+// A runtime is the input of every command.
 type runtime struct {
 	context.Context
 
@@ -81,7 +81,7 @@ func (r runtime) daemon() daemon.Client { return daemon.Client{Paths: r.paths} }
 
 func main() {
 	err := run(os.Args[1:])
-	// A program that ended badly has said why.
+	// A program that failed has already printed its error.
 	var ended *exec.ExitError
 	if errors.As(err, &ended) && ended.Exited() {
 		os.Exit(ended.ExitCode())

@@ -13,7 +13,7 @@ import (
 
 type operatorCmd struct{}
 
-// Run builds what only this command needs, pushes it, and prints where it is.
+// Run builds Tailscale's operator, pushes its images, and prints shell exports for scripts.
 func (c *operatorCmd) Run(r runtime) error {
 	unlock, err := lock(r)
 	if err != nil {

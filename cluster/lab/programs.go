@@ -23,7 +23,7 @@ func program(r runtime, name string) (string, error) {
 	}
 	path, ok := bin[name]
 	if !ok {
-		return "", errors.Errorf("cannot find program %q: the lab has none of that name", name)
+		return "", errors.Errorf("cannot find program %q: the lab has no program of that name", name)
 	}
 	if _, err := os.Stat(path); err != nil {
 		return "", errors.Wrapf(err, "cannot find program %q: run `lab build %s`", name, tools.Of(name))
@@ -47,7 +47,7 @@ func pass(r runtime, name string, args []string) error {
 	return cmd.Run() // main passes its exit code on.
 }
 
-// quiet runs a program on the cluster and shows what it said only if it failed.
+// quiet runs a program on the cluster. Its output is only in the error of a failure.
 func quiet(r runtime, stdin, name string, args ...string) error {
 	path, err := program(r, name)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *crossplaneCmd) Run(r runtime) error { return pass(r, "crossplane", c.Ar
 
 type tailscaleCmd struct {
 	As   string   `default:"client" help:"Name of the tailnet client that receives the requests."`
-	Args []string `arg:"" optional:"" passthrough:"" help:"Arguments of tailscale, its command first."`
+	Args []string `arg:"" optional:"" passthrough:"" help:"Arguments of tailscale, starting with its command."`
 }
 
 func (c *tailscaleCmd) Run(r runtime) error {
@@ -91,7 +91,7 @@ type execCmd struct {
 	Args []string `arg:"" passthrough:"" help:"Program and its arguments."`
 }
 
-// Run runs a program of this machine where the cluster's addresses are reached.
+// Run runs a program of this machine in the network namespace of the cluster's node.
 func (c *execCmd) Run(r runtime) error {
 	p, err := planned(r)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 
 type proxyImagesCmd struct {
 	Versions []string `arg:"" optional:"" help:"Versions of tailscaled, such as v1.96.5. By default the oldest and the newest one."`
-	List     bool     `help:"Print the versions that there are, oldest first."`
+	List     bool     `help:"Print the available versions, oldest first."`
 }
 
-// Run builds and pushes the images, and prints their names, one a line.
+// Run builds and pushes the images, and prints their names, one per line.
 func (c *proxyImagesCmd) Run(r runtime) error {
 	all := tools.Proxies()
 	if c.List {
@@ -76,7 +76,7 @@ func selectProxies(all []tools.Tool, versions []string) ([]tools.Tool, error) {
 			for n, t := range all {
 				available[n] = t.Version
 			}
-			return nil, errors.Errorf("cannot find version %q: there are %s", v, strings.Join(available, ", "))
+			return nil, errors.Errorf("cannot find version %q: use one of %s", v, strings.Join(available, ", "))
 		}
 		out = append(out, all[i])
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
 )
 
-// registry is where this machine reaches the lab's registry.
+// registry returns the address of the lab's registry on this machine.
 func registry(r runtime) (string, error) {
 	st, err := r.daemon().Status(r, false)
 	if err != nil {
@@ -19,7 +19,7 @@ func registry(r runtime) (string, error) {
 	return st.Forward(daemon.ForwardRegistry)
 }
 
-// pushAll makes images and puts them into the lab's registry.
+// pushAll builds images and pushes them to the lab's registry.
 func pushAll(r runtime, all ...images.Image) error {
 	addr, err := registry(r)
 	if err != nil {
@@ -37,7 +37,7 @@ func pushAll(r runtime, all ...images.Image) error {
 	return nil
 }
 
-// push puts an archive into the lab's registry by the registry's forward.
+// push pushes an archive to the lab's registry through the registry's forward.
 func push(r runtime, name, file string) error {
 	st, err := r.daemon().Status(r, false)
 	if err != nil {

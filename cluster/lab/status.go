@@ -125,7 +125,7 @@ func tailnetAPI(r runtime, st daemon.Status) (string, error) {
 
 type logsCmd struct {
 	Component string `arg:"" optional:"" help:"Component as listed by 'status', or daemon. Without one, all logs are listed."`
-	Lines     int    `short:"n" default:"100" help:"How many of the last lines to show. 0 shows all."`
+	Lines     int    `short:"n" default:"100" help:"Number of last lines to show. 0 shows all lines."`
 }
 
 func (c *logsCmd) Run(r runtime) error {

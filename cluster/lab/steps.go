@@ -12,11 +12,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
 )
 
-// every is how often a step that takes long is mentioned where nothing can be
-// overwritten.
+// progressInterval is how often running steps are printed if the output is not a terminal.
 const progressInterval = 15 * time.Second
 
-// A stepPrinter shows steps as they end, and below them what runs.
+// A stepPrinter prints steps when they end, and below them the running steps.
 type stepPrinter struct {
 	out      io.Writer
 	terminal bool
@@ -58,7 +57,7 @@ func (p *stepPrinter) print(steps []daemon.Step) {
 	}
 }
 
-// waitingFor says which steps run, for how long, and what they saw last.
+// waitingFor returns the running steps, with their durations and last messages.
 func waitingFor(steps []daemon.Step) string {
 	var out []string
 	for _, s := range steps {

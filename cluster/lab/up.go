@@ -29,15 +29,15 @@ import (
 
 type upCmd struct {
 	Clusters  int           `help:"Number of clusters. One by default; a running lab keeps its clusters."`
-	Tailnets  int           `help:"Number of independent tailnets. One by default. Only machines of the first get certificates."`
-	Install   bool          `help:"Install what is missing with apt-get."`
-	Policy    string        `type:"existingfile" help:"HuJSON file with the initial policy of each tailnet. By default, tag:k8s may host services, and all devices reach each other."`
-	IPFamily  plan.IPFamily `name:"ip-family" default:"" placeholder:"ipv4|dual|ipv6" help:"Address families of the clusters' networks: ipv4, dual (IPv4 before IPv6) or ipv6 alone. ipv4 by default; a running lab keeps its own."`
+	Tailnets  int           `help:"Number of independent tailnets. One by default. Only machines of the first tailnet get certificates."`
+	Install   bool          `help:"Install missing packages with apt-get."`
+	Policy    string        `type:"existingfile" help:"HuJSON file with the initial policy of each tailnet. By default, all devices reach each other, and no hosts of services are approved."`
+	IPFamily  plan.IPFamily `name:"ip-family" default:"" placeholder:"ipv4|dual|ipv6" help:"Address families of the clusters' networks: ipv4, dual (IPv4 before IPv6) or ipv6 alone. ipv4 by default; a running lab keeps its families."`
 	SlowPaths bool          `help:"Slow paths between clusters, clients and the tailnets: all traffic of a tailnet is relayed, with round trips of 150 ms to the relay, 1% loss and an MTU of 1280."`
 	Timeout   time.Duration `default:"10m" help:"How long to wait for the lab, once everything is built."`
 }
 
-// Validate returns an error for a family that there is not.
+// Validate returns an error for an unknown IP family.
 func (c *upCmd) Validate() error { return c.IPFamily.Validate() }
 
 func (c *upCmd) Run(r runtime) error {
@@ -56,7 +56,7 @@ func (c *upCmd) Run(r runtime) error {
 	return c.wait(r)
 }
 
-// ensure makes sure that a lab is up or coming up. It returns false when there
+// ensure makes sure that a lab is up or coming up. It returns false if there
 // is nothing to wait for.
 func (c *upCmd) ensure(r runtime) (bool, error) {
 	unlock, err := lock(r)
@@ -73,7 +73,7 @@ func (c *upCmd) ensure(r runtime) (bool, error) {
 			fmt.Println("a lab is coming up, waiting for it")
 			return true, nil
 		}
-		fmt.Println("a lab that failed to come up is removed first")
+		fmt.Println("removing a lab that failed to come up")
 	}
 	b := builder(r.paths)
 	if err := b.BuildAll(r); err != nil {
@@ -86,7 +86,7 @@ func (c *upCmd) ensure(r runtime) (bool, error) {
 }
 
 func lock(r runtime) (func(), error) {
-	return r.paths.Lock(r, func() { fmt.Println("another command is at work on the lab, waiting for it") })
+	return r.paths.Lock(r, func() { fmt.Println("waiting for another command that changes the lab") })
 }
 
 func (c *upCmd) already(st daemon.Status) error {
@@ -107,7 +107,7 @@ func (c *upCmd) already(st daemon.Status) error {
 	return nil
 }
 
-// preflight names what the machine lacks, all at once.
+// preflight returns an error that lists all unmet requirements of the machine.
 func preflight(r runtime, install bool, w io.Writer) error {
 	missing := host.Check(r, r.paths)
 	if install && len(missing) > 0 {
@@ -134,7 +134,7 @@ func builder(p host.Paths) *tools.Builder {
 	}
 }
 
-// start leaves the daemon running, detached from this process.
+// start starts the daemon, detached from this process.
 func (c *upCmd) start(r runtime, b *tools.Builder) error {
 	p := r.paths
 	if err := host.Record(p); err != nil {
@@ -157,7 +157,7 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 	if output, err := sim.CombinedOutput(); err != nil {
 		return errors.Errorf("cannot build %s: %v: %s", pkg, err, strings.TrimSpace(string(output)))
 	}
-	// `go run` removes this program when it ends, the daemon needs its own.
+	// `go run` removes this program when it ends, so the daemon runs a copy.
 	lab := filepath.Join(p.State, "bin", "lab")
 	if err := copySelf(lab); err != nil {
 		return err
@@ -196,13 +196,13 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 	defer log.Close() // The daemon has its own copy.
 	cmd := exec.CommandContext(context.WithoutCancel(r), lab, "daemon", daemon.ConfigFile(p))
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, "/"
-	// Where Debian puts iptables, which not every shell of root looks into.
+	// Debian installs iptables in folders that not every shell of root has in PATH.
 	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return errors.Wrap(err, "cannot start the lab's daemon")
 	}
-	return errors.Wrap(cmd.Process.Release(), "cannot let go of the lab's daemon")
+	return errors.Wrap(cmd.Process.Release(), "cannot release the lab's daemon")
 }
 
 // copySelf copies this program.
@@ -242,7 +242,7 @@ func (c *upCmd) wait(r runtime) error {
 			hints()
 			return nil
 		case err == nil && st.Failed:
-			return errors.New("the lab did not come up, see above. It is left as it is: `lab logs daemon`, `lab status`, then `lab up` or `lab down`")
+			return errors.New("the lab did not come up, see above. It is not removed: see `lab logs daemon` and `lab status`, then run `lab up` or `lab down`")
 		case err != nil && time.Since(began) > 20*time.Second:
 			return errors.Wrap(err, "the lab's daemon does not answer, see `lab logs daemon`")
 		}
@@ -276,15 +276,15 @@ func (c *downCmd) Run(r runtime) error {
 	if err := stopAndSweep(r, false); err != nil {
 		return err
 	}
-	fmt.Printf("the lab is gone after %s\n", time.Since(began).Round(100*time.Millisecond))
+	fmt.Printf("the lab was removed in %s\n", time.Since(began).Round(100*time.Millisecond))
 	return nil
 }
 
-// stopAndSweep ends a lab in whatever state it is.
+// stopAndSweep stops a lab in any state, and removes it.
 func stopAndSweep(r runtime, keepRegistry bool) error {
 	d, ok := r.paths.Daemon()
 	if !ok && r.daemon().Foreign(r) {
-		return errors.New("another lab is up on this machine: take it down with the TSGW_LAB_DIR that it was brought up with")
+		return errors.New("another lab is up on this machine: run `lab down` with the TSGW_LAB_DIR of that lab")
 	}
 	if ok {
 		if err := d.Stop(r, 90*time.Second); err != nil {
@@ -295,7 +295,7 @@ func stopAndSweep(r runtime, keepRegistry bool) error {
 }
 
 type buildCmd struct {
-	Tools []string `arg:"" optional:"" help:"Tools to build, as folders of cluster/tools are named: envoy-gateway, envoy, ... By default what every lab needs."`
+	Tools []string `arg:"" optional:"" help:"Tools to build, by their folders in cluster/tools: envoy-gateway, envoy, ... By default, the tools of every lab."`
 }
 
 func (c *buildCmd) Run(r runtime) error {
@@ -310,7 +310,7 @@ func (c *buildCmd) Run(r runtime) error {
 	return ensure(r, builder(r.paths), c.Tools...)
 }
 
-// ensure builds tools by their names.
+// ensure builds the tools of the given names.
 func ensure(r runtime, b *tools.Builder, names ...string) error {
 	needed := make([]tools.Tool, len(names))
 	for i, n := range names {

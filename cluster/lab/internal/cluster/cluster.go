@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster renders all that makes one Kubernetes cluster of the lab:
-// configuration files, certificates, command lines and the objects of its DNS.
-// Apart from Prepare, which writes files, it is pure. It starts nothing.
+// Package cluster renders one Kubernetes cluster of the lab: configuration files,
+// certificates, command lines, and the objects of its DNS and roles. Prepare writes
+// files, and ApplyDNS and ApplyRoles create objects. It starts no processes.
 package cluster
 
 import (
@@ -22,7 +22,7 @@ import (
 // Domain is the clusters' DNS domain.
 const Domain = "cluster.local"
 
-// A Cluster is a plan with the places of its files.
+// A Cluster is a plan with the paths of its files.
 type Cluster struct {
 	plan.Cluster
 
@@ -42,7 +42,7 @@ func New(c plan.Cluster, p host.Paths, bin map[string]string, forward string) Cl
 	return Cluster{Cluster: c, Dir: p.Cluster(c.Name), Run: p.ClusterRun(c.Name), Logs: p.Logs(), Bin: bin, Forward: forward}
 }
 
-// Local is the API server's URL inside of the cluster's namespace.
+// Local returns the API server's URL inside of the cluster's namespace.
 func (c Cluster) Local() string { return "https://" + net.JoinHostPort(c.Node.String(), "6443") }
 
 func (c Cluster) path(elem ...string) string {

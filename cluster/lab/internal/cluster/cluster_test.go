@@ -52,7 +52,7 @@ func TestFiles(t *testing.T) {
 			}
 		}
 	}
-	// Users' kubelets are not tuned, and neither is ours.
+	// The lab's kubelets are not tuned, like those of users.
 	for _, setting := range []string{"syncFrequency", "nodeStatusUpdateFrequency", "configMapAndSecretChangeDetectionStrategy", "maxPods"} {
 		if strings.Contains(c.Files()["kubelet.yaml"], setting) {
 			t.Errorf("Files(): kubelet's %s is set", setting)
@@ -172,7 +172,7 @@ func TestComponents(t *testing.T) {
 	seen := map[string]bool{}
 	for _, comp := range testCluster(t, plan.IPv4).Components() {
 		if seen[comp.Name] {
-			t.Errorf("Components(): %q comes twice", comp.Name)
+			t.Errorf("Components(): %q appears twice", comp.Name)
 		}
 		seen[comp.Name] = true
 		if comp.Namespace != "tsgw-two" || comp.Cluster != "two" || !strings.HasSuffix(comp.Name, "-two") {
@@ -204,7 +204,7 @@ func TestPrepare(t *testing.T) {
 	}
 	for _, name := range []string{"127.0.0.1", "10.65.0.1", "10.97.0.1", "kubernetes.default.svc"} {
 		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, CurrentTime: at}); err != nil {
-			t.Errorf("Prepare(...): API server's certificate does not hold for %q: %v", name, err)
+			t.Errorf("Prepare(...): API server's certificate is not valid for %q: %v", name, err)
 		}
 	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", c.path("kubeconfig"))
@@ -212,7 +212,7 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cfg.Host != "https://127.0.0.1:16444" {
-		t.Errorf("Prepare(...): administrator's kubeconfig leads to %q", cfg.Host)
+		t.Errorf("Prepare(...): administrator's kubeconfig has the server %q", cfg.Host)
 	}
 	st, err := os.Stat(c.path("kubeconfig"))
 	if err != nil {

@@ -51,7 +51,7 @@ func (c Cluster) Components() []component.Component {
 	return all
 }
 
-// etcd does not wait for the disk: a lab's data need not outlive a power cut.
+// etcd runs without fsync, because a lab's data need not survive a power failure.
 func (c Cluster) etcd() component.Component {
 	return component.Component{
 		Name: "etcd", Program: "etcd",
@@ -161,8 +161,8 @@ func (c Cluster) kubeProxy() component.Component {
 	}
 }
 
-// kubeRouter enforces NetworkPolicies, and does nothing else that it could. It
-// needs the node's object, so it comes last.
+// kubeRouter enforces NetworkPolicies. Its other functions are disabled. It needs
+// the Node object, so it starts last.
 func (c Cluster) kubeRouter() component.Component {
 	return component.Component{
 		Name: "kube-router", Program: "kube-router",

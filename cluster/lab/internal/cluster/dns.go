@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
-// DNSService is the Service at the address that pods ask, without a selector.
+// DNSService returns the Service, without a selector, that pods use for DNS.
 func (c Cluster) DNSService() *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-dns", Labels: map[string]string{"k8s-app": "kube-dns", "kubernetes.io/name": "CoreDNS"}},

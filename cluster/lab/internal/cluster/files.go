@@ -27,8 +27,8 @@ func (c Cluster) Files() map[string]string {
 }
 
 // containerd returns containerd's configuration. restrict_oom_score_adj is for machines without
-// CAP_SYS_RESOURCE, where sandboxes would fail otherwise. The disabled plugins
-// are for file systems that the lab does not use, or write outside of it.
+// CAP_SYS_RESOURCE, where sandboxes would fail otherwise. The disabled plugins are for file systems
+// that the lab does not use, or they write outside of the lab.
 func (c Cluster) containerd() string {
 	return fmt.Sprintf(`version = 2
 root = %[1]q
@@ -70,9 +70,9 @@ disabled_plugins = [
 `, c.path("containerd"), c.Run+"/containerd", c.containerdSocket(), PauseImage, c.path("cni"), c.Run+"/runc", c.path("certs.d"))
 }
 
-// hosts makes the lab's registry the server of every registry, by repository path. The
-// table of mirrors, which there must be, is empty: its keys would be URLs, and containerd 1.6 parses
-// none with the brackets of an IPv6 address.
+// hosts makes the lab's registry serve the repositories of every registry, by their paths. The
+// table of mirrors, which is required, is empty: its keys would be URLs, and containerd 1.6 cannot
+// parse URLs with the brackets of an IPv6 address.
 func (c Cluster) hosts() string {
 	return fmt.Sprintf(`server = "http://%s"
 capabilities = ["pull", "resolve"]
@@ -108,8 +108,8 @@ func (c Cluster) cni() string {
 `, c.Namespace, Bridge, c.path("ipam"), strings.Join(ranges, ", "))
 }
 
-// kubelet returns kubelet's configuration. Its sync times are the defaults, as users have.
-// The thresholds of eviction are low because a lab shares its disk with builds.
+// kubelet returns kubelet's configuration. Its sync periods are the defaults, as on users' nodes.
+// The eviction thresholds are low because a lab shares its disk with builds.
 func (c Cluster) kubelet() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -146,8 +146,8 @@ volumePluginDir: %[10]s
 		c.path("resolv.conf"), c.path("pki", "kubelet.crt"), c.path("pki", "kubelet.key"), c.path("flexvolume"))
 }
 
-// proxy is kube-proxy's configuration. Its conntrack limits are the machine's,
-// which a network namespace may not set.
+// proxy returns kube-proxy's configuration. It keeps the machine's conntrack limits,
+// which a network namespace cannot set.
 func (c Cluster) proxy() string {
 	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
@@ -164,8 +164,8 @@ metricsBindAddress: 127.0.0.1:10249
 `, c.path("pki", "proxy.kubeconfig"), c.each(pods), c.Name)
 }
 
-// corefile answers for the cluster's names, and at once that others don't
-// exist: the lab has no way out. A cluster without IPv4 asks for the registry by a name.
+// corefile returns CoreDNS's configuration. Names outside of the cluster do not exist, because
+// the lab has no route to other networks, except for the registry's in a cluster without IPv4.
 func (c Cluster) corefile() string {
 	nodes := strings.ReplaceAll(c.each(node), ",", " ")
 	registry := ""

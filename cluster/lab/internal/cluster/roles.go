@@ -16,8 +16,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Users of components that Kubernetes has no roles for, and the names of their
-// roles.
+// Users of components without a default role in Kubernetes, and the names of
+// their roles.
 const (
 	corednsUser    = "system:coredns"
 	kubeRouterUser = "system:kube-router"

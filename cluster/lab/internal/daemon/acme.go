@@ -27,22 +27,22 @@ import (
 )
 
 const (
-	// acme names the component that plays Let's Encrypt, and its files.
+	// acme is the name of the component that stands in for Let's Encrypt, and of its files.
 	acme = "pebble"
 
-	// certificateLifetime in seconds is Let's Encrypt's: 90 days.
+	// certificateLifetime is the same as Let's Encrypt's, 90 days, in seconds.
 	certificateLifetime = 90 * 24 * 60 * 60
 )
 
-// ACMERoot is the file of the root that the lab's ACME server signs by. The server
-// makes it again each time it starts.
+// ACMERoot returns the file of the ACME server's root certificate. The server creates a new
+// root each time it starts.
 func ACMERoot(p host.Paths) string { return filepath.Join(p.ACME(), "root.pem") }
 
-// acmeFile is a file of the ACME server.
+// acmeFile returns the path of a file of the ACME server.
 func acmeFile(p host.Paths, name string) string { return filepath.Join(p.ACME(), acme+name) }
 
-// Trusted is the bundle of certificates that the lab's tailscaled trust: this
-// machine's, and the one that the ACME server's own HTTPS is signed by.
+// Trusted returns the file of the certificates that the lab's tailscaled trusts: this
+// machine's bundle, and the CA of the ACME server's HTTPS certificate.
 func Trusted(p host.Paths) string { return filepath.Join(p.ACME(), "ca-certificates.crt") }
 
 // writeACME writes the files of the ACME server, and the bundle for images.
@@ -77,7 +77,7 @@ func writeACME(p host.Paths, hub plan.Hub, at time.Time) error {
 		"certificate":             acmeFile(p, ".crt"),
 		"privateKey":              acmeFile(p, ".key"),
 		"keyAlgorithm":            "ecdsa",
-		// In seconds: how long clients wait between questions.
+		// How long clients wait between polls, in seconds.
 		"retryAfter": map[string]int{"authz": 1, "order": 1},
 		"profiles":   map[string]any{"default": map[string]any{"description": "as Let's Encrypt", "validityPeriod": certificateLifetime}},
 	}})
@@ -87,21 +87,21 @@ func writeACME(p host.Paths, hub plan.Hub, at time.Time) error {
 	return errors.Wrap(os.WriteFile(acmeFile(p, ".json"), config, 0o644), "cannot write configuration of the ACME server") // No secret.
 }
 
-// acmeServer is the process that plays Let's Encrypt, behind the front of the first tailnet's
-// simulator. It validates by the records that nodes of the first tailnet have control set: there is
-// one public DNS.
+// acmeServer returns the process that stands in for Let's Encrypt, behind the front of the first
+// tailnet's simulator. It validates with the DNS records that nodes of the first tailnet set
+// through control, because there is only one public DNS.
 func acmeServer(p host.Paths, binary string) component.Component {
 	return component.Component{
 		Name: acme, Program: acme, Namespace: plan.TailnetNamespace,
 		Command: []string{binary, "-config", acmeFile(p, ".json"), "-dnsserver", plan.PublicDNS},
-		// It waits no random time before it validates, and lets no order have the
-		// validation of another.
+		// It validates without a random delay, and never reuses the validation of another
+		// order.
 		Env:   []string{"PEBBLE_VA_NOSLEEP=1", "PEBBLE_AUTHZREUSE=0"},
 		Ready: component.Check{URL: plan.ACMEServerDirectory},
 	}
 }
 
-// acmeRoot asks the ACME server for its root and writes it down.
+// acmeRoot gets the ACME server's root certificate and writes it to a file.
 func acmeRoot(ctx context.Context, p host.Paths, hub plan.Hub) error {
 	ca, err := os.ReadFile(acmeFile(p, "-ca.crt"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
 )
 
-// ErrNotRunning says that there is no lab to talk to.
+// ErrNotRunning reports that no lab is running.
 var ErrNotRunning = errors.New("no lab is up: run `lab up`")
 
 // A Client talks to a lab's daemon.
@@ -25,8 +25,8 @@ type Client struct {
 	Paths host.Paths
 }
 
-// Foreign reports whether a daemon answers that was not started for these paths.
-// Labs share names of network namespaces and links, so there can be one only.
+// Foreign reports whether a daemon listens that was started for other paths. Labs
+// share names of network namespaces and links, so a machine can have only one.
 func (c Client) Foreign(ctx context.Context) bool {
 	if _, ours := c.Paths.Daemon(); ours {
 		return false
@@ -51,12 +51,12 @@ func (c Client) do(ctx context.Context, method, path string) ([]byte, error) {
 	}
 	rsp, err := (&http.Client{Transport: t}).Do(req)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot ask the lab's daemon")
+		return nil, errors.Wrap(err, "cannot send request to the lab's daemon")
 	}
 	defer rsp.Body.Close() // Only read.
 	b, err := io.ReadAll(rsp.Body)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot read the answer of the lab's daemon")
+		return nil, errors.Wrap(err, "cannot read the response of the lab's daemon")
 	}
 	if rsp.StatusCode != http.StatusOK {
 		return nil, errors.New(strings.TrimSpace(string(b)))
@@ -64,7 +64,7 @@ func (c Client) do(ctx context.Context, method, path string) ([]byte, error) {
 	return b, nil
 }
 
-// Status asks for the lab's status, and for that of each component if wanted.
+// Status returns the lab's status, including that of each component if components is true.
 func (c Client) Status(ctx context.Context, components bool) (Status, error) {
 	path := "/status"
 	if components {
@@ -78,12 +78,12 @@ func (c Client) Status(ctx context.Context, components bool) (Status, error) {
 	return st, errors.Wrap(json.Unmarshal(b, &st), "cannot decode the lab's status")
 }
 
-// ClientOptions are what a new client of a tailnet is.
+// ClientOptions are the options of a new tailnet client.
 type ClientOptions struct {
-	// Owner is whose it is instead of nobody's: then it has no tag:client.
+	// Owner assigns the client to the tailnet's owner, without tag:client.
 	Owner bool
 
-	// Routes are networks that it is a router for.
+	// Routes are the networks for which the client is a subnet router.
 	Routes []string
 }
 
@@ -95,7 +95,7 @@ func (o ClientOptions) tags() []string {
 	return []string{"tag:client"}
 }
 
-// EnsureClient makes a client of that name in a tailnet, unless there is one.
+// EnsureClient creates a client of that name in a tailnet, unless it exists.
 func (c Client) EnsureClient(ctx context.Context, tailnet, name string, as ClientOptions) error {
 	q := url.Values{"route": as.Routes}
 	if as.Owner {
@@ -105,7 +105,7 @@ func (c Client) EnsureClient(ctx context.Context, tailnet, name string, as Clien
 	return err
 }
 
-// Forward returns the address on the host's loopback of a forward.
+// Forward returns a forward's address on the host's loopback.
 func (s Status) Forward(name string) (string, error) {
 	for _, f := range s.Forwards {
 		if f.Name == name {

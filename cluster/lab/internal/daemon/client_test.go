@@ -26,6 +26,6 @@ func TestForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Foreign(t.Context()) {
-		t.Error("Foreign(): the daemon is gone, got one of another lab")
+		t.Error("Foreign(): the daemon has ended, got one of another lab")
 	}
 }

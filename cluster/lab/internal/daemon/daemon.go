@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemon is the one process of a lab that owns all others: it makes the
-// networks, starts every component and keeps it running, serves the registry,
-// and leads connections from the host's loopback into the lab. The command line
-// talks to it through package daemon's client, over a unix socket.
+// Package daemon implements the process of a lab that owns all others: it creates
+// the networks, starts components and restarts them, serves the registry, and
+// forwards connections from the host's loopback into the lab. The command line
+// connects to it with Client, over a unix socket.
 package daemon
 
 import (
@@ -32,25 +32,25 @@ import (
 // A Config is the configuration that the command line passes to the daemon, in a file.
 type Config struct {
 	Paths host.Paths `json:"paths"`
-	// Clusters and Tailnets count what to make.
+	// Clusters and Tailnets are the numbers of clusters and tailnets to create.
 	Clusters int `json:"clusters"`
 	Tailnets int `json:"tailnets"`
 	// IPFamily is the address families of the clusters' networks.
 	IPFamily plan.IPFamily `json:"ipFamily"`
-	// Bin are the paths of built binaries by name, with the simulator's.
+	// Bin are the paths of built binaries by name, including the simulator's.
 	Bin map[string]string `json:"bin"`
 	// Crossplane is the folder of Crossplane's module.
 	Crossplane string `json:"crossplane"`
-	// Policy is a file with the policy of each tailnet at first. Empty for the default one.
+	// Policy is a file with the initial policy of each tailnet. Empty means the default one.
 	Policy string `json:"policy,omitempty"`
-	// Path is how clusters and clients reach the hub, and each other. Nil is at once.
+	// Path is the path of clusters and clients to the hub and each other. Nil means no emulation.
 	Path *wire.Path `json:"path,omitempty"`
 }
 
-// ConfigFile is where the command line leaves the configuration.
+// ConfigFile returns the file of the configuration, which the command line writes.
 func ConfigFile(p host.Paths) string { return filepath.Join(p.State, "lab.json") }
 
-// hub returns what the clusters reach outside of themselves.
+// hub returns the addresses that the clusters reach outside of themselves.
 func (c Config) hub() plan.Hub { return c.IPFamily.Hub() }
 
 // A Daemon runs one lab.
@@ -60,7 +60,7 @@ type Daemon struct {
 	tailnets []plan.Tailnet
 	progress *progress
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu         sync.Mutex
 	namespaces map[string]*netns.Namespace
 	components []*supervised
@@ -68,7 +68,7 @@ type Daemon struct {
 	ready      bool
 	failed     bool
 
-	// clients serialises the making of tailnet clients.
+	// clients serializes the creation of tailnet clients.
 	clients sync.Mutex
 }
 
@@ -131,7 +131,7 @@ func (d *Daemon) stopAll() {
 	}
 }
 
-// serve answers the command line on the unix socket.
+// serve serves the command line on the unix socket.
 func (d *Daemon) serve(ctx context.Context) (func(), error) {
 	socket := d.cfg.Paths.Socket()
 	if err := os.Remove(socket); err != nil && !os.IsNotExist(err) {
@@ -142,12 +142,12 @@ func (d *Daemon) serve(ctx context.Context) (func(), error) {
 		return nil, errors.Wrap(err, "cannot listen for the command line")
 	}
 	if err := os.Chmod(socket, 0o600); err != nil {
-		return nil, errors.Wrap(err, "cannot keep others from the socket")
+		return nil, errors.Wrap(err, "cannot restrict access to the socket")
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(d.status(r.Context(), r.URL.Query().Has("components"))) // The asker is gone else.
+		_ = json.NewEncoder(w).Encode(d.status(r.Context(), r.URL.Query().Has("components"))) // If this fails, the client has disconnected.
 	})
 	mux.HandleFunc("POST /tailnets/{tailnet}/clients/{name}", func(w http.ResponseWriter, r *http.Request) {
 		t, err := d.findTailnet(r.PathValue("tailnet"))
@@ -161,7 +161,7 @@ func (d *Daemon) serve(ctx context.Context) (func(), error) {
 		}
 	})
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go s.Serve(l) //nolint:errcheck // Ends by Close.
+	go s.Serve(l) //nolint:errcheck // Close ends it.
 	return func() { _ = s.Close() }, nil
 }
 
@@ -200,7 +200,7 @@ func (d *Daemon) start(ctx context.Context, c component.Component, limit time.Du
 	return errors.Wrapf(err, "cannot start %q, see `lab logs %s`", c.Name, c.Name)
 }
 
-// addForward makes a forward that lasts as long as the daemon does.
+// addForward creates a forward that lasts as long as the daemon.
 func (d *Daemon) addForward(ctx context.Context, name string, port int, namespace, target string) (Forward, error) {
 	f, err := forward(ctx, name, port, namespace, target)
 	if err != nil {
@@ -212,7 +212,7 @@ func (d *Daemon) addForward(ctx context.Context, name string, port int, namespac
 	return f, nil
 }
 
-// forwardTo returns the address on the loopback of the forward of that name.
+// forwardTo returns the loopback address of the forward of that name.
 func (d *Daemon) forwardTo(name string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,11 +234,11 @@ func (d *Daemon) findTailnet(name string) (plan.Tailnet, error) {
 	return plan.Tailnet{}, errors.Errorf("cannot find tailnet %q: the lab was brought up with --tailnets=%d", name, len(d.tailnets))
 }
 
-// ensureClient makes a client of that name in a tailnet, unless there is one, and waits
-// until it joined.
+// ensureClient creates a client of that name in a tailnet, unless it exists, and waits
+// until it has joined.
 func (d *Daemon) ensureClient(ctx context.Context, t plan.Tailnet, name string, as ClientOptions, say func(string)) error {
 	if !clientName.MatchString(name) {
-		return errors.Errorf("cannot make tailnet client %q: the name must be a DNS label", name)
+		return errors.Errorf("cannot create tailnet client %q: the name must be a DNS label", name)
 	}
 	d.clients.Lock()
 	defer d.clients.Unlock()
@@ -268,7 +268,7 @@ func (d *Daemon) ensureClient(ctx context.Context, t plan.Tailnet, name string, 
 	return d.enableRoutes(ctx, t, name, as.Routes)
 }
 
-// Log is where a component's log is; name may also be "daemon".
+// Log returns the path of a component's log; name may also be "daemon".
 func Log(p host.Paths, name string) string {
 	return filepath.Join(p.Logs(), strings.ReplaceAll(name, "/", "")+".log")
 }

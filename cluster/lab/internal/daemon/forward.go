@@ -16,9 +16,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
 )
 
-// forward listens on the host's loopback and leads every connection to an
-// address inside a network namespace. It takes the wanted port when it is free,
-// else any other. It lasts as long as the process; ctx is for its making only.
+// forward listens on the host's loopback and forwards every connection to an
+// address inside a network namespace. It uses the given port if that is free,
+// else any other. It lasts as long as the process; ctx limits only its creation.
 func forward(ctx context.Context, name string, port int, namespace, target string) (Forward, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -54,7 +54,7 @@ func pipe(ctx context.Context, conn net.Conn, namespace, target string) {
 		wg.Go(func() {
 			_, _ = io.Copy(p[0], p[1]) // The other side sees the end below.
 			if t, ok := p[0].(*net.TCPConn); ok {
-				_ = t.CloseWrite() // Fails when all is closed already.
+				_ = t.CloseWrite() // Fails if the connection is already closed.
 			}
 		})
 	}

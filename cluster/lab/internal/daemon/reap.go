@@ -30,7 +30,7 @@ func reap(ctx context.Context) {
 
 // reapOnce reaps the children that were already dead at the last call, and returns those that
 // are dead now. Callers that wait for a child have received its status by then; only orphans
-// are left.
+// remain.
 func reapOnce(previous []int) []int {
 	seen := map[int]bool{}
 	for _, pid := range previous {
@@ -42,13 +42,13 @@ func reapOnce(previous []int) []int {
 			current = append(current, pid)
 			continue
 		}
-		// Fails when somebody was faster, which is as good.
+		// It fails if the child has already been reaped.
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 	return current
 }
 
-// finish ends and reaps everything that is left once the components stopped.
+// finish kills and reaps the processes that remain after the components have stopped.
 func finish(ctx context.Context) error {
 	if err := host.KillAll(ctx); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
-// A State of a step.
+// A State is the state of a step.
 type State string
 
 // States of steps.
@@ -21,13 +21,13 @@ const (
 	StateFailed  State = "failed"
 )
 
-// A Step of bringing up the lab.
+// A Step is one step of bringing up the lab.
 type Step struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	// Detail says what a running step waits for, or why it failed.
 	Detail string `json:"detail,omitempty"`
-	// Started is when it began to run; Took how long it ran, once it ended.
+	// Started is the time of the start; Took is the duration, once the step has ended.
 	Started time.Time     `json:"started,omitzero"`
 	Took    time.Duration `json:"took,omitempty"`
 }
@@ -40,29 +40,29 @@ type ComponentStatus struct {
 	PID     int    `json:"pid,omitempty"`
 	// Restarts counts how often it was started again.
 	Restarts int `json:"restarts"`
-	// Healthy is the last answer of its check, at the time of asking.
+	// Healthy is the result of its check, at the time of the request.
 	Healthy bool   `json:"healthy"`
 	Detail  string `json:"detail,omitempty"`
 }
 
-// A Forward leads from the host's loopback into the lab.
+// A Forward forwards connections from the host's loopback into the lab.
 type Forward struct {
 	Name string `json:"name"`
 	// From is the address on the loopback, To the one inside of the lab.
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Namespace that To is reached from.
+	// Namespace is the network namespace in which To is dialed.
 	Namespace string `json:"namespace"`
 }
 
 // A Status is the state of the daemon.
 type Status struct {
-	// Clusters and Tailnets count those of the lab.
+	// Clusters and Tailnets are the numbers of the lab's clusters and tailnets.
 	Clusters int `json:"clusters"`
 	Tailnets int `json:"tailnets"`
 	// IPFamily is the address families of the clusters' networks.
 	IPFamily plan.IPFamily `json:"ipFamily"`
-	// SlowPaths is set in a lab without direct paths.
+	// SlowPaths is true in a lab without direct paths.
 	SlowPaths bool `json:"slowPaths,omitempty"`
 	// Ready is true once all steps are done; Failed when one failed.
 	Ready      bool              `json:"ready"`
@@ -80,7 +80,7 @@ type progress struct {
 	steps []Step
 }
 
-// run runs f as a step. f says what it waits for by calling say.
+// run runs f as a step. f calls say to report what it waits for.
 func (p *progress) run(name string, f func(say func(string)) error) error {
 	p.mu.Lock()
 	i := len(p.steps)

@@ -52,10 +52,10 @@ func TestUntil(t *testing.T) {
 		return nil
 	})
 	if err != nil || calls != 3 || len(messages) != 2 {
-		t.Errorf("until(...): got %v after %d calls, said %q", err, calls, messages)
+		t.Errorf("until(...): got %v after %d calls, reported %q", err, calls, messages)
 	}
 	err = until(t.Context(), time.Millisecond, func(string) {}, func(context.Context) error { return errBoom })
 	if err == nil || !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "gave up") {
-		t.Errorf("until(...): a wait that fails should say what it saw, got %v", err)
+		t.Errorf("until(...): want the last error after the limit, got %v", err)
 	}
 }

@@ -27,7 +27,7 @@ import (
 
 const (
 	// backoffMin and backoffMax bound the wait before a process that ended is
-	// started again. A process that ran for longer than backoffMax starts over.
+	// restarted. If it ran for longer than backoffMax, the wait is backoffMin again.
 	backoffMin = 500 * time.Millisecond
 	backoffMax = 30 * time.Second
 	// grace is how long a process has to end before it is killed.
@@ -44,7 +44,7 @@ type supervised struct {
 	stop    context.CancelFunc
 	stopped chan struct{}
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu       sync.Mutex
 	pid      int
 	restarts int
@@ -65,8 +65,8 @@ func supervise(ctx context.Context, c component.Component, ns *netns.Namespace, 
 	return s, nil
 }
 
-// start starts the process once. The end of ctx does not kill it: keep ends it
-// more gently.
+// start starts the process once. The end of ctx does not kill it: keep stops it
+// gracefully.
 func (s *supervised) start(ctx context.Context) (*exec.Cmd, error) {
 	log, err := os.OpenFile(filepath.Join(s.logs, s.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) // Readable on purpose.
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *supervised) start(ctx context.Context) (*exec.Cmd, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = "/"
 	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}, s.Env...)
-	// Should the daemon be killed, the process goes too. The signal comes with
-	// the end of the thread that started it, which is the namespace's.
+	// If the daemon is killed, the process ends, too: the kernel sends it a signal
+	// when the thread that started it ends, which is the namespace's.
 	cmd.SysProcAttr = endWithParent()
 	if err := s.ns.Do(cmd.Start); err != nil {
 		return nil, errors.Wrapf(err, "cannot start %q", s.Name)
@@ -89,7 +89,7 @@ func (s *supervised) start(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// keep waits for the process and starts it again, until ctx ends.
+// keep waits for the process and restarts it, until ctx ends.
 func (s *supervised) keep(ctx context.Context, cmd *exec.Cmd) {
 	defer close(s.stopped)
 	wait := backoffMin
@@ -133,13 +133,13 @@ func (s *supervised) ended(err error) {
 	s.pid, s.last = 0, err
 }
 
-// end asks a process to end and kills it when it does not.
+// end sends SIGTERM to a process, and kills it if it does not end.
 func end(cmd *exec.Cmd, done <-chan error) {
-	_ = cmd.Process.Signal(syscall.SIGTERM) // Gone already is as good.
+	_ = cmd.Process.Signal(syscall.SIGTERM) // Fails if it has already ended.
 	select {
 	case <-done:
 	case <-time.After(grace):
-		_ = cmd.Process.Kill() // Gone already is as good.
+		_ = cmd.Process.Kill() // Fails if it has already ended.
 		<-done
 	}
 }
@@ -151,13 +151,13 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// Stop ends the process and waits for that.
+// Stop stops the process and waits until it has ended.
 func (s *supervised) Stop() {
 	s.stop()
 	<-s.stopped
 }
 
-// status asks the component's check once.
+// status runs the component's check once.
 func (s *supervised) status(ctx context.Context) ComponentStatus {
 	err := s.check(ctx)
 	s.mu.Lock()
@@ -172,7 +172,7 @@ func (s *supervised) status(ctx context.Context) ComponentStatus {
 	return out
 }
 
-// check asks whether the component does its work.
+// check returns an error if the component is unhealthy.
 func (s *supervised) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -193,8 +193,8 @@ func (s *supervised) check(ctx context.Context) error {
 	return nil
 }
 
-// get asks for a URL from inside a network namespace. It never uses a proxy,
-// and trusts any certificate: it asks for health only.
+// get requests a URL from inside a network namespace. It never uses a proxy,
+// and trusts any certificate: it only checks health.
 func get(ctx context.Context, namespace, rawURL string) (int, string, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -229,8 +229,8 @@ func firstLine(s string) string {
 	return s
 }
 
-// until calls f until it succeeds or limit has passed. The error says what f
-// saw last.
+// until calls f until it succeeds or limit has passed. The error contains the
+// last error of f.
 func until(ctx context.Context, limit time.Duration, say func(string), f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

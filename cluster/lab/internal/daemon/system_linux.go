@@ -11,9 +11,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// adopt makes this process the parent of all that its descendants leave behind,
-// such as the shims of containers and, when a shim is killed, its containers.
-// So they are reaped also on machines whose first process does not do that.
+// adopt makes this process the parent of its orphaned descendants, such as the
+// shims of containers and, when a shim is killed, its containers. They are then
+// reaped also on machines whose init process does not reap orphans.
 func adopt() error {
 	return errors.Wrap(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "cannot adopt orphans")
 }

@@ -30,11 +30,11 @@ import (
 // DefaultClient is the client that every tailnet of a lab has.
 const DefaultClient = "client"
 
-// clientName is what a machine of the tailnet may be called.
+// clientName matches valid names of machines of the tailnet.
 var clientName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// policy of a simulated tailnet unless another is given: everyone reaches everyone. It
-// approves no hosts of services, as the policy of a new tailnet approves none.
+// policy is the default policy of a simulated tailnet: all devices reach each other. It
+// approves no hosts of services, like the policy of a new tailnet.
 const policy = `{
   // The policy of a tailnet of the lab.
   "tagOwners": {
@@ -62,17 +62,17 @@ const policy = `{
 }
 `
 
-// switches of a simulated tailnet. Control moves the addresses of a service to another
-// host 15 s after the host withdrew or went away, as Tailscale's own operator reckons
+// switches are those of a simulated tailnet. Control moves the addresses of a service to
+// another host 15 s after the host withdrew or disconnected, as Tailscale's operator assumes
 // (tailscale.com kube/services, services.go).
 const switches = `{"failoverDelay": "15s"}`
 
-// SecretFile holds the OAuth client's secret.
+// SecretFile returns the file with the OAuth client's secret.
 func SecretFile(p host.Paths, t plan.Tailnet) string {
 	return filepath.Join(p.Tailnet(t.Name), "client-secret")
 }
 
-// apiKeyFile holds an API access token of the tailnet's owner.
+// apiKeyFile returns the file with an API access token of the tailnet's owner.
 func apiKeyFile(p host.Paths, t plan.Tailnet) string {
 	return filepath.Join(p.Tailnet(t.Name), "api-key")
 }
@@ -103,8 +103,8 @@ func writeTailnet(p host.Paths, t plan.Tailnet, policyFile string) error {
 	return nil
 }
 
-// simulator is the process that is a tailnet.
-// The first one also serves the front of the ACME server, which has Let's Encrypt's limits.
+// simulator returns the process that simulates a tailnet. The first one also serves the
+// front of the ACME server, which has Let's Encrypt's limits.
 func simulator(p host.Paths, t plan.Tailnet, hub plan.Hub, binary string) component.Component {
 	c := component.Component{
 		Name: "tailnetsim-" + t.Name, Program: "tailnetsim", Namespace: plan.TailnetNamespace,
@@ -136,7 +136,7 @@ func simulator(p host.Paths, t plan.Tailnet, hub plan.Hub, binary string) compon
 	return c
 }
 
-// apiClient asks a tailnet's API as its owner, by its forward.
+// apiClient returns a client of a tailnet's API, with the owner's key, through its forward.
 func (d *Daemon) apiClient(t plan.Tailnet) (*tsclient.Client, error) {
 	key, err := os.ReadFile(apiKeyFile(d.cfg.Paths, t))
 	if err != nil {
@@ -149,8 +149,8 @@ func (d *Daemon) apiClient(t plan.Tailnet) (*tsclient.Client, error) {
 	return &tsclient.Client{BaseURL: u, Tailnet: "-", APIKey: string(key)}, nil
 }
 
-// mintKey makes a key for one client of a tailnet. Without tags the client is the
-// owner's.
+// mintKey creates an auth key for one client of a tailnet. A client without tags belongs
+// to the owner.
 func (d *Daemon) mintKey(ctx context.Context, t plan.Tailnet, name string, tags []string) (string, error) {
 	c, err := d.apiClient(t)
 	if err != nil {
@@ -161,12 +161,12 @@ func (d *Daemon) mintKey(ctx context.Context, t plan.Tailnet, name string, tags 
 	req.Capabilities.Devices.Create.Tags = tags
 	key, err := c.Keys().CreateAuthKey(ctx, req)
 	if err != nil {
-		return "", errors.Wrapf(err, "cannot make key for tailnet client %q", name)
+		return "", errors.Wrapf(err, "cannot create auth key for tailnet client %q", name)
 	}
 	return key.Key, nil
 }
 
-// client is a real tailscaled in userspace mode that joined a tailnet.
+// client returns the process of a tailnet client: a real tailscaled in userspace mode.
 func client(p host.Paths, t plan.Tailnet, bin map[string]string, name string) component.Component {
 	dir, socket := p.Client(t.Name, name), p.ClientSocket(t.Name, name)
 	return component.Component{
@@ -185,8 +185,8 @@ func client(p host.Paths, t plan.Tailnet, bin map[string]string, name string) co
 	}
 }
 
-// clientServer is what answers behind every client: a userspace tailscaled hands
-// connections that no one serves to the machine's own ports.
+// clientServer returns the server behind every client: a userspace tailscaled forwards
+// connections that it does not serve itself to the ports of its machine.
 func clientServer(bin map[string]string) component.Component {
 	return component.Component{
 		Name: "client-server", Program: "agnhost", Namespace: plan.ClientNamespace,
@@ -200,7 +200,7 @@ func clientServer(bin map[string]string) component.Component {
 }
 
 // enableRoutes lets peers use all routes that a client advertises, as an admin
-// does.
+// would.
 func (d *Daemon) enableRoutes(ctx context.Context, t plan.Tailnet, name string, routes []string) error {
 	c, err := d.apiClient(t)
 	if err != nil {
@@ -218,8 +218,8 @@ func (d *Daemon) enableRoutes(ctx context.Context, t plan.Tailnet, name string, 
 	return errors.Errorf("cannot find the device of tailnet client %q", name)
 }
 
-// writeClient writes the configuration that makes a tailscaled join. It takes the
-// tailnet's DNS, as people's do; in userspace mode that changes nothing of the machine.
+// writeClient writes the configuration with which a tailscaled joins. It accepts the tailnet's
+// DNS, as users' clients do; in userspace mode that does not change the machine.
 func writeClient(p host.Paths, t plan.Tailnet, name, key string, routes []string) error {
 	cfg := ipn.ConfigVAlpha{Version: "alpha0", Locked: "false", ServerURL: &t.URL, AuthKey: &key, Hostname: &name, AcceptDNS: "true"}
 	for _, r := range routes {
@@ -229,7 +229,7 @@ func writeClient(p host.Paths, t plan.Tailnet, name, key string, routes []string
 		}
 		cfg.AdvertiseRoutes = append(cfg.AdvertiseRoutes, prefix)
 	}
-	b, err := json.Marshal(cfg) //nolint:gosec // The key is what the file is for; its mode is 0600.
+	b, err := json.Marshal(cfg) //nolint:gosec // The file must contain the key; its mode is 0600.
 	if err != nil {
 		return errors.Wrap(err, "cannot encode client's configuration")
 	}
@@ -246,7 +246,7 @@ func joined(ctx context.Context, socket, name string, say func(string)) error {
 	return until(ctx, time.Minute, say, func(ctx context.Context) error {
 		st, err := lc.StatusWithoutPeers(ctx)
 		if err != nil {
-			return errors.Wrapf(err, "cannot ask tailnet client %q", name)
+			return errors.Wrapf(err, "cannot get status of tailnet client %q", name)
 		}
 		if st.BackendState != ipn.Running.String() {
 			return errors.Errorf("tailnet client %q is in state %s", name, st.BackendState)

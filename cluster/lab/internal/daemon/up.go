@@ -31,18 +31,18 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/registry"
 )
 
-// Names of forwards. A tailnet's and a cluster's end with its name.
+// Names of forwards. Those of tailnets and clusters end with the tailnet's or cluster's name.
 const (
 	ForwardRegistry  = "registry"
 	ForwardTailnet   = "tailnet-"
 	ForwardAPIServer = "kube-apiserver-"
 )
 
-// componentLimit is how long a component may take until it does its work. A
-// machine that builds at the same time is slow.
+// componentLimit is how long a component may take to become healthy. Concurrent
+// builds make the machine slow.
 const componentLimit = 3 * time.Minute
 
-// up brings up the lab. Images are made while clusters start.
+// up brings up the lab. It builds images while clusters start.
 func (d *Daemon) up(ctx context.Context) error {
 	if err := d.progress.run("networks", func(func(string)) error { return d.networks(ctx) }); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (d *Daemon) up(ctx context.Context) error {
 	return g.Wait()
 }
 
-// networks makes all namespaces, and joins them by the hub's bridge.
+// networks creates all namespaces, and joins them with the hub's bridge.
 func (d *Daemon) networks(ctx context.Context) error {
 	hub, err := d.namespace(plan.TailnetNamespace)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Daemon) networks(ctx context.Context) error {
 	}
 	for _, t := range d.tailnets[1:] {
 		if err := hub.Loopback(netip.PrefixFrom(t.Address, t.Address.BitLen())); err != nil {
-			return errors.Wrapf(err, "cannot give tailnet %q its address", t.Name)
+			return errors.Wrapf(err, "cannot add the address of tailnet %q", t.Name)
 		}
 	}
 	client, err := d.namespace(plan.ClientNamespace)
@@ -101,7 +101,7 @@ func (d *Daemon) networks(ctx context.Context) error {
 	return d.clusterRoutes(client)
 }
 
-// join gives a namespace its link to the hub's network.
+// join links a namespace to the hub's network.
 func (d *Daemon) join(ns *netns.Namespace, addrs []netip.Prefix, hub *netns.Namespace, port string) error {
 	if d.cfg.Path == nil {
 		return ns.Join(cluster.WAN, addrs, hub, plan.HubBridge, port)
@@ -109,8 +109,8 @@ func (d *Daemon) join(ns *netns.Namespace, addrs []netip.Prefix, hub *netns.Name
 	return ns.JoinBy(*d.cfg.Path, cluster.WAN, addrs, hub, plan.HubBridge, port)
 }
 
-// clusterRoutes lets clusters and clients find each cluster's LoadBalancers and node
-// at its address on the hub, as a cloud's network does.
+// clusterRoutes routes traffic of clusters and clients for a cluster's LoadBalancers and node
+// to the cluster's address on the hub, as a cloud's network does.
 func (d *Daemon) clusterRoutes(client *netns.Namespace) error {
 	for _, to := range d.plans {
 		from := []*netns.Namespace{client}
@@ -123,7 +123,7 @@ func (d *Daemon) clusterRoutes(client *netns.Namespace) error {
 			for _, n := range to.Networks() {
 				for _, dst := range []netip.Prefix{n.LoadBalancers, netip.PrefixFrom(n.Node, n.Node.BitLen())} {
 					if err := ns.RouteVia(dst, n.WAN.Addr()); err != nil {
-						return errors.Wrapf(err, "cannot lead %q to %s of cluster %q", ns.Name, dst, to.Name)
+						return errors.Wrapf(err, "cannot connect %q to %s of cluster %q", ns.Name, dst, to.Name)
 					}
 				}
 			}
@@ -180,7 +180,7 @@ func (d *Daemon) clusterNetwork(ctx context.Context, p plan.Cluster, hub *netns.
 	return nil
 }
 
-// forwarding names the kernel's setting that makes a router of a node.
+// forwarding returns the name of the kernel setting that makes a node a router.
 func forwarding(n plan.Network) string {
 	if n.Node.Is6() {
 		return "net.ipv6.conf.all.forwarding"
@@ -188,7 +188,7 @@ func forwarding(n plan.Network) string {
 	return "net.ipv4.ip_forward"
 }
 
-// masquerade lets pods leave the cluster behind its one address, as behind any NAT.
+// masquerade makes pods leave the cluster with its one address, as behind any NAT.
 func masquerade(ctx context.Context, n plan.Network) error {
 	program := "iptables"
 	if n.Node.Is6() {
@@ -209,7 +209,7 @@ func (d *Daemon) registry(ctx context.Context) error {
 		return errors.Wrap(err, "cannot listen for the registry")
 	}
 	s := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
-	go s.Serve(l) //nolint:errcheck // Ends by Close.
+	go s.Serve(l) //nolint:errcheck // Close ends it.
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	_, err = d.addForward(ctx, ForwardRegistry, plan.RegistryPort, plan.TailnetNamespace, at)
 	return err
@@ -231,8 +231,8 @@ func (d *Daemon) images(ctx context.Context) error {
 	})
 }
 
-// outside starts what is there once, however many tailnets and clusters there are:
-// the ACME server, and what answers behind the tailnets' clients.
+// outside starts the servers that all tailnets and clusters share: the ACME server, and
+// the server behind the tailnets' clients.
 func (d *Daemon) outside(ctx context.Context) error {
 	err := d.progress.run("ACME server", func(say func(string)) error {
 		if err := d.start(ctx, acmeServer(d.cfg.Paths, d.cfg.Bin[acme]), componentLimit, say); err != nil {
@@ -267,8 +267,8 @@ func (d *Daemon) tailnet(ctx context.Context, t plan.Tailnet) error {
 	return d.progress.run(name+"client", func(say func(string)) error { return d.ensureClient(ctx, t, DefaultClient, ClientOptions{}, say) })
 }
 
-// cluster brings up one cluster, and ends when its node is ready and its DNS
-// answers.
+// cluster brings up one cluster, and returns when its node is ready and its DNS
+// responds.
 func (d *Daemon) cluster(ctx context.Context, p plan.Cluster) error {
 	name := "cluster " + p.Name + ": "
 	var c cluster.Cluster
@@ -294,8 +294,8 @@ func (d *Daemon) cluster(ctx context.Context, p plan.Cluster) error {
 		if comp.Program != "kube-apiserver" {
 			continue
 		}
-		// Processes beside the node are ready once they have permissions; pods find CoreDNS by
-		// its Service.
+		// CoreDNS and kube-router become ready only with permissions; pods find CoreDNS by its
+		// Service.
 		err := d.progress.run(name+"roles and DNS objects", func(say func(string)) error {
 			var err error
 			if k, err = d.kube(p.Name); err != nil {
@@ -323,8 +323,8 @@ func (d *Daemon) cluster(ctx context.Context, p plan.Cluster) error {
 	})
 }
 
-// loadBalancers gives Services of type LoadBalancer their addresses, as long as
-// this process lives.
+// loadBalancers assigns addresses to Services of type LoadBalancer, as long as this
+// process runs.
 func (d *Daemon) loadBalancers(ctx context.Context, k kubernetes.Interface, p plan.Cluster) {
 	l := log.New(os.Stderr, "cluster "+p.Name+": LoadBalancers: ", log.LstdFlags)
 	if err := loadbalancer.Run(ctx, k, p.LoadBalancers, l); err != nil {
@@ -341,7 +341,7 @@ func (d *Daemon) kube(name string) (kubernetes.Interface, error) {
 	return k, errors.Wrapf(err, "cannot make client of cluster %q", name)
 }
 
-// answers asks the cluster's DNS for the API server, as a pod would.
+// answers resolves the API server's name with the cluster's DNS, as a pod would.
 func answers(ctx context.Context, p plan.Cluster) error {
 	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return netns.Dial(ctx, p.Namespace, network, net.JoinHostPort(p.DNS.String(), "53"))

@@ -18,10 +18,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
-// connKey keys the connection of a request.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
-// whoami is served outside of all clusters, where proxies reach it as they reach any
+// whoami serves whoamiServer outside of all clusters, where proxies reach it like any
 // backend. It ends with ctx.
 func (d *Daemon) whoami(ctx context.Context) error {
 	l, err := netns.Listen(ctx, plan.ClientNamespace, "tcp", d.cfg.hub().Whoami())
@@ -29,7 +29,7 @@ func (d *Daemon) whoami(ctx context.Context) error {
 		return errors.Wrap(err, "cannot listen for PROXY protocol")
 	}
 	s := whoamiServer()
-	go s.Serve(withHeaders(l)) //nolint:errcheck // Ends by Close.
+	go s.Serve(withHeaders(l)) //nolint:errcheck // Close ends it.
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	return nil
 }
@@ -46,8 +46,8 @@ func withHeaders(l net.Listener) net.Listener {
 	}
 }
 
-// whoamiServer responds with the address of the client in the header before the connection, and
-// with the version of the header, as v1 or v2.
+// whoamiServer returns a server that responds with the client's address in the header of the
+// connection, and with the version of the header, as v1 or v2.
 func whoamiServer() *http.Server {
 	return &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,

@@ -5,5 +5,5 @@ package host
 
 import "golang.org/x/sys/unix"
 
-// detach unmounts what is in use.
+// detach is the flag that unmounts mount points in use.
 const detach = unix.MNT_DETACH

@@ -25,13 +25,13 @@ import (
 
 const cgroups = "/sys/fs/cgroup"
 
-// Foreign folders are written by programs of the lab whose paths cannot be configured. Those
-// that did not exist before are removed with the lab.
+// foreignDirs are folders that programs of the lab write, and whose paths cannot be configured.
+// Those that did not exist before are removed with the lab.
 var foreignDirs = []string{"/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/var/log/pods", "/run/containerd", "/run/xtables.lock", "/run/netns"}
 
-// Sweep ends every process and removes every mount, network namespace, cgroup
-// and file of a lab, whatever state it was left in. The daemon must be gone. It
-// keeps the registry when keepRegistry is true, and the cache always.
+// Sweep kills every process and removes every mount, network namespace, cgroup
+// and file of a lab in any state. The daemon must have ended. It keeps the
+// registry if keepRegistry is true, and always keeps the cache.
 func Sweep(ctx context.Context, p Paths, keepRegistry bool) error {
 	if err := KillAll(ctx); err != nil {
 		return err
@@ -122,8 +122,8 @@ func processes() ([]Process, error) {
 	return out, nil
 }
 
-// KillAll kills every process in the lab's namespaces and cgroups but this one,
-// until nothing is left: a shim may start what had not been listed.
+// KillAll kills every process in the lab's namespaces and cgroups except this one,
+// until none remains: a shim may start processes after they were listed.
 func KillAll(ctx context.Context) error {
 	for range 10 {
 		ps, err := processes()
@@ -141,7 +141,7 @@ func KillAll(ctx context.Context) error {
 	if err != nil || len(ps) == 0 {
 		return err
 	}
-	return errors.Errorf("cannot end process %d of the lab", ps[0].PID)
+	return errors.Errorf("cannot kill process %d of the lab", ps[0].PID)
 }
 
 // cgroupDirs returns a cgroup's folders in all hierarchies that have it.
@@ -156,8 +156,8 @@ func cgroupDirs(name string) []string {
 	return out
 }
 
-// MakeCgroup makes a cgroup in all hierarchies. Each kubelet has its own, as it
-// removes pods that it does not know from what it takes for its own.
+// MakeCgroup creates a cgroup in all hierarchies. Each kubelet has a separate one,
+// because it removes unknown pods from its cgroup.
 func MakeCgroup(name string) error {
 	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err == nil {
 		return errors.Wrapf(os.MkdirAll(filepath.Join(cgroups, name), 0o755), "cannot make cgroup %q", name) // Ignored there.
@@ -195,16 +195,16 @@ func cgroupPIDs(dir string) ([]int, error) {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if os.IsNotExist(err) {
-				return nil // Removed while we looked.
+				return nil // Removed in the meantime.
 			}
 			return err
 		}
 		if d.Name() != "cgroup.procs" {
 			return nil
 		}
-		b, err := os.ReadFile(path) //nolint:gosec // Of a cgroup of ours.
+		b, err := os.ReadFile(path) //nolint:gosec // A cgroup of the lab.
 		if err != nil {
-			return nil //nolint:nilerr // Removed while we looked.
+			return nil //nolint:nilerr // Removed in the meantime.
 		}
 		for _, f := range strings.Fields(string(b)) {
 			if pid, err := strconv.Atoi(f); err == nil && pid > 0 {
@@ -216,8 +216,8 @@ func cgroupPIDs(dir string) ([]int, error) {
 	return out, errors.Wrapf(err, "cannot list processes of cgroup %q", dir)
 }
 
-// removeCgroups removes from the leaves up. The kernel answers EBUSY for as long
-// as a killed process is not reaped.
+// removeCgroups removes cgroups from the leaves up. The kernel returns EBUSY until
+// killed processes are reaped.
 func removeCgroups(ctx context.Context, name string) error {
 	for _, root := range cgroupDirs(name) {
 		var err error
@@ -272,7 +272,7 @@ func unmountBelow(dirs ...string) error {
 	return nil
 }
 
-// mountsBelow returns what is mounted at or below the folders, in the order of mounting.
+// mountsBelow returns the mount points at or below the folders, in the order of mounting.
 func mountsBelow(dirs ...string) ([]string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -296,8 +296,8 @@ func mountsBelow(dirs ...string) ([]string, error) {
 	return points, errors.Wrap(sc.Err(), "cannot list mounts")
 }
 
-// removeForeign removes what the lab's programs left in folders that are not
-// the lab's: whole folders that were not there before, else just our entries.
+// removeForeign removes files of the lab's programs from foreignDirs: whole folders
+// that did not exist before the lab, and only the lab's entries in others.
 func removeForeign(ctx context.Context, p Paths) error {
 	rec, ok := readRecord(p)
 	if !ok {
@@ -327,9 +327,9 @@ func removeForeign(ctx context.Context, p Paths) error {
 	return nil
 }
 
-// inUse reports whether a folder must stay though the lab came first: another
-// containerd was started, or there are network namespaces of others. `ip netns add` mounts their
-// folder on itself, and nothing removes a mount point.
+// inUse reports whether a folder must stay although it did not exist before the lab: another
+// containerd was started, or there are other network namespaces. `ip netns add` mounts their
+// folder on itself, and a mount point cannot be removed.
 func inUse(ctx context.Context, dir string) bool {
 	switch dir {
 	case "/run/containerd":
@@ -348,14 +348,14 @@ func ours(ctx context.Context, f string, p Paths) bool {
 		target, err := os.Readlink(f)
 		return err == nil && strings.HasPrefix(target, p.State+"/")
 	case strings.HasPrefix(f, "/run/containerd/s/"):
-		// A shim's socket has a hash for its name. Our shims are dead.
+		// The name of a shim's socket is a hash. The lab's shims have ended.
 		return !listens(ctx, f)
 	}
 	return true
 }
 
-// listens reports whether anyone answers at a socket. It asks also when ctx has
-// ended: what is not asked must not look dead, it would be removed.
+// listens reports whether a process listens on a socket. It also dials when ctx has
+// ended: otherwise a socket in use would be removed.
 func listens(ctx context.Context, socket string) bool {
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.WithoutCancel(ctx), "unix", socket)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Lock keeps two commands from changing the lab at once. When another one is at
-// work it calls waiting once, and waits for it. The lock ends with the process,
-// or when the returned function is called.
+// Lock prevents two commands from changing the lab at the same time. If another one
+// has the lock, it calls waiting once, and waits. The lock ends with the process, or
+// when the returned function is called.
 func (p Paths) Lock(ctx context.Context, waiting func()) (func(), error) {
 	if err := os.MkdirAll(p.Cache, 0o755); err != nil { // No secrets in there.
 		return nil, errors.Wrap(err, "cannot make cache")
@@ -25,7 +25,7 @@ func (p Paths) Lock(ctx context.Context, waiting func()) (func(), error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot open lock")
 	}
-	unlock := func() { _ = f.Close() } // Closing frees the lock in any case.
+	unlock := func() { _ = f.Close() } // Closing the file releases the lock.
 	t := time.NewTicker(200 * time.Millisecond)
 	defer t.Stop()
 	for first := true; ; first = false {
@@ -43,7 +43,7 @@ func (p Paths) Lock(ctx context.Context, waiting func()) (func(), error) {
 		select {
 		case <-ctx.Done():
 			unlock()
-			return nil, errors.New("interrupted while another command was at work on the lab")
+			return nil, errors.New("interrupted while waiting for another command that changes the lab")
 		case <-t.C:
 		}
 	}

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host knows the machine that the lab runs on: where the lab keeps its
-// files, what it needs to be installed, and what a lab may have left behind.
+// Package host manages the machine that the lab runs on: the folders of the lab,
+// the packages that it requires, and the leftovers of a lab.
 package host
 
 import (
@@ -83,10 +83,10 @@ func (p Paths) KubeconfigInside(cluster string) string {
 // Logs is the folder of all components' logs.
 func (p Paths) Logs() string { return filepath.Join(p.State, "logs") }
 
-// Socket is where the daemon is reached.
+// Socket is the socket of the daemon.
 func (p Paths) Socket() string { return filepath.Join(p.Run, "daemon.sock") }
 
-// PIDFile names the daemon's process.
+// PIDFile is the file that identifies the daemon's process.
 func (p Paths) PIDFile() string { return filepath.Join(p.State, "daemon.pid") }
 
 // Registry is the folder of the registry's content.
@@ -103,8 +103,8 @@ func (p Paths) Client(tailnet, name string) string {
 	return filepath.Join(p.Tailnet(tailnet), "clients", name)
 }
 
-// ClientSocket is where the LocalAPI of a tailnet's client is reached. No tailnet's
-// name has a dash.
+// ClientSocket is the socket of the LocalAPI of a tailnet's client. No tailnet's name
+// has a dash.
 func (p Paths) ClientSocket(tailnet, name string) string {
 	return filepath.Join(p.Run, tailnet+"-"+name+".sock")
 }

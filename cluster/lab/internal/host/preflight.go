@@ -23,19 +23,19 @@ import (
 // would evict pods, and a build would fail late.
 const minFree = 10 << 30
 
-// A Missing thing, and what puts it right.
+// A Missing is an unmet requirement of the machine, and its fix.
 type Missing struct {
 	Problem string
 	Fix     string
-	// Package of Debian that brings it, when one does.
+	// Package is the Debian package that provides it, if there is one.
 	Package string
 }
 
-// Line says it in one line.
+// Line returns the problem and its fix in one line.
 func (m Missing) Line() string { return m.Problem + ": " + m.Fix }
 
-// needed maps what must be on the machine to Debian's package for it. Names
-// without a slash are looked for in PATH.
+// needed maps required programs and files to their Debian packages. Names without
+// a slash are looked up in PATH.
 var needed = map[string]string{
 	"containerd":                         "containerd",
 	"containerd-shim-runc-v2":            "containerd",
@@ -51,7 +51,7 @@ var needed = map[string]string{
 	"/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
 
-// Check returns all that the machine lacks, in a steady order.
+// Check returns all unmet requirements of the machine, in a stable order.
 func Check(ctx context.Context, p Paths) []Missing {
 	var out []Missing
 	for dependency, pkg := range needed {
@@ -63,7 +63,7 @@ func Check(ctx context.Context, p Paths) []Missing {
 		out = append(out, Missing{Problem: "not root", Fix: "run the lab as root: it makes network namespaces and containers"})
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		out = append(out, Missing{Problem: "go is missing", Fix: "install Go as go.mod names it, https://go.dev/dl"})
+		out = append(out, Missing{Problem: "go is missing", Fix: "install the version of Go in go.mod, https://go.dev/dl"})
 	}
 	if fs, err := os.ReadFile("/proc/filesystems"); err != nil || !strings.Contains(string(fs), "\toverlay\n") {
 		if err := exec.CommandContext(ctx, "modprobe", "overlay").Run(); err != nil {
@@ -71,7 +71,7 @@ func Check(ctx context.Context, p Paths) []Missing {
 		}
 	}
 	if _, err := os.Stat("/sys/fs/cgroup"); err != nil {
-		out = append(out, Missing{Problem: "no cgroups at /sys/fs/cgroup", Fix: "mount them; both versions will do"})
+		out = append(out, Missing{Problem: "no cgroups at /sys/fs/cgroup", Fix: "mount cgroup v1 or v2"})
 	}
 	if free, err := freeBytes(p.State); err == nil && free < minFree {
 		out = append(out, Missing{Problem: fmt.Sprintf("only %d GiB free at %s", free>>30, p.State), Fix: fmt.Sprintf("free %d GiB, or set TSGW_LAB_DIR to a larger disk", int64(minFree)>>30)})
@@ -80,7 +80,7 @@ func Check(ctx context.Context, p Paths) []Missing {
 	return out
 }
 
-// CheckIPv6 returns an error if the kernel has no IPv6, which most labs do without.
+// CheckIPv6 returns an error if the kernel has no IPv6, which most labs do not need.
 func CheckIPv6() error {
 	_, err := os.Stat("/proc/sys/net/ipv6")
 	return errors.Wrap(err, "cannot use IPv6: boot without ipv6.disable=1, or use a kernel that has it")
@@ -94,7 +94,7 @@ func present(dependency string) bool {
 	if _, err := exec.LookPath(dependency); err == nil {
 		return true
 	}
-	// Root's PATH may lack the folders that Debian puts these into.
+	// Root's PATH may lack folders in which Debian installs programs.
 	for _, d := range []string{"/usr/sbin", "/sbin"} {
 		if _, err := os.Stat(filepath.Join(d, dependency)); err == nil {
 			return true
@@ -112,12 +112,12 @@ func freeBytes(path string) (int64, error) {
 			return int64(st.Bavail * uint64(st.Bsize)), nil
 		}
 		if !errors.Is(err, unix.ENOENT) || d == filepath.Dir(d) {
-			return 0, errors.Wrapf(err, "cannot ask for free space of %q", d)
+			return 0, errors.Wrapf(err, "cannot get free space of %q", d)
 		}
 	}
 }
 
-// policyRCD keeps apt from starting the services of what it installs. See
+// policyRCD prevents apt from starting the services of new packages. See
 // invoke-rc.d(8): 101 means that the action is forbidden.
 const (
 	policyRCD     = "/usr/sbin/policy-rc.d"
@@ -140,13 +140,13 @@ func Install(ctx context.Context, missing []Missing, w io.Writer) error {
 	}
 	sort.Strings(pkgs)
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return errors.Errorf("cannot install %s: this is no Debian, install them by hand", strings.Join(pkgs, ", "))
+		return errors.Errorf("cannot install %s: this is not Debian, install them manually", strings.Join(pkgs, ", "))
 	}
 	if _, err := os.Stat(policyRCD); os.IsNotExist(err) {
 		if err := os.WriteFile(policyRCD, []byte(policyRCDBody), 0o755); err != nil { // Must be executable.
-			return errors.Wrap(err, "cannot keep apt from starting services")
+			return errors.Wrap(err, "cannot prevent apt from starting services")
 		}
-		defer os.Remove(policyRCD) // The install is what counts.
+		defer os.Remove(policyRCD) // Only errors of the installation matter.
 	}
 	for _, args := range [][]string{{"update", "-q"}, append([]string{"install", "-q", "-y", "--no-install-recommends"}, pkgs...)} {
 		fmt.Fprintf(w, "apt-get %s\n", strings.Join(args, " "))

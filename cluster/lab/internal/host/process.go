@@ -56,11 +56,11 @@ func DeadChildren(parent int) []int {
 	return out
 }
 
-// A stat is what is needed of /proc/PID/stat.
+// A stat has the required fields of /proc/PID/stat.
 type stat struct{ state, parent, start string }
 
-// parseStat reads a line of /proc/PID/stat. The command in it may hold blanks
-// and parentheses, so it is cut at the last one.
+// parseStat parses a line of /proc/PID/stat. The command in it may contain blanks and
+// parentheses, so the other fields begin after the last parenthesis.
 func parseStat(s string) stat {
 	i := strings.LastIndex(s, ")")
 	if i < 0 {
@@ -88,7 +88,7 @@ func Boot() string {
 	return strings.TrimSpace(string(b))
 }
 
-// WritePIDFile writes this process into the daemon's file.
+// WritePIDFile writes the ID of this process to the daemon's PID file.
 func (p Paths) WritePIDFile() error {
 	me, ok := FindProcess(os.Getpid())
 	if !ok {
@@ -116,7 +116,7 @@ func (p Paths) Daemon() (Process, bool) {
 	return d, d.Alive()
 }
 
-// Stop asks a process to end, and kills it when it has not within grace.
+// Stop sends SIGTERM to a process, and kills it if it does not end within grace.
 func (p Process) Stop(ctx context.Context, grace time.Duration) error {
 	if !p.Alive() {
 		return nil
@@ -133,7 +133,7 @@ func (p Process) Stop(ctx context.Context, grace time.Duration) error {
 		}
 	}
 	if !waitGone(ctx, []Process{p}, 10*time.Second) {
-		return errors.Errorf("cannot kill process %d: it is still there", p.PID)
+		return errors.Errorf("cannot kill process %d: it is still running", p.PID)
 	}
 	return nil
 }

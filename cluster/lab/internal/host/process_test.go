@@ -25,7 +25,7 @@ func TestParseStat(t *testing.T) {
 			want:   stat{state: "Z", parent: "1", start: "12345"},
 		},
 		"Garbage": {
-			reason: "A line that is none should give nothing.",
+			reason: "An invalid line should result in empty fields.",
 			line:   "7 etcd",
 		},
 	}

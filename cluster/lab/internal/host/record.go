@@ -12,13 +12,13 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// sysctls of the whole machine that kubelet and kube-proxy set. They are put
-// back when the lab goes.
+// sysctls are settings of the whole machine that kubelet and kube-proxy change.
+// They are restored when the lab is removed.
 var sysctls = []string{"vm.overcommit_memory", "vm.panic_on_oom", "kernel.panic", "kernel.panic_on_oops", "kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes"}
 
-// A record of how the machine was before the lab.
+// A record is the state of the machine before the lab.
 type record struct {
-	// Existed says which of foreignDirs were there.
+	// Existed reports which of foreignDirs existed.
 	Existed map[string]bool `json:"existed"`
 	// Sysctls by name.
 	Sysctls map[string]string `json:"sysctls"`
@@ -28,8 +28,8 @@ func recordPath(p Paths) string { return filepath.Join(p.State, "before.json") }
 
 func sysctlPath(name string) string { return "/proc/sys/" + strings.ReplaceAll(name, ".", "/") }
 
-// Record writes down how the machine is before a lab changes it. Nothing is
-// written when there is a record already.
+// Record saves the state of the machine before a lab changes it. An existing
+// record stays unchanged.
 func Record(p Paths) error {
 	if _, ok := readRecord(p); ok {
 		return nil

@@ -5,5 +5,5 @@ package images
 
 import "runtime"
 
-// architecture of the lab's binaries: they are built here.
+// architecture is that of the lab's binaries, which are built on this machine.
 const architecture = runtime.GOARCH

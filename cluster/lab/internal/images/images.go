@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images makes the lab's container images from built binaries, in the
-// layout that upstream's images have, and pushes images to the lab's registry.
+// Package images builds the lab's container images from built binaries, in the
+// layout of upstream's images, and pushes images to the lab's registry.
 package images
 
 import (
@@ -32,27 +32,27 @@ import (
 )
 
 const (
-	// Bundle is where images have the certificates to trust, and this machine.
+	// Bundle is the file of the certificates to trust, in images and on this machine.
 	Bundle     = "/etc/ssl/certs/ca-certificates.crt"
 	searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	nonRoot    = "65532"
 )
 
-// An Image is one to make.
+// An Image describes an image to build.
 type Image struct {
-	// Name as pods have it.
+	// Name is the name that pods use.
 	Name string
-	// Files by path in the image: the file or folder on this machine to copy. Paths in bin are
-	// executable.
+	// Files are the files and folders of this machine to copy, by path in the image. Executable
+	// files stay executable.
 	Files map[string]string
-	// Links by path in the image: where they lead to.
+	// Links are the targets of symbolic links, by path in the image.
 	Links map[string]string
-	// Config of the image.
+	// Config is the configuration of the image.
 	Config v1.Config
 }
 
 // Table returns all images of the lab. crossplane is the folder of Crossplane's
-// module, which holds the CRDs that its image carries.
+// module, which has the CRDs of its image.
 func Table(bin map[string]string, crossplane string, out Outside) []Image {
 	agnhost := func(n string, cmd ...string) Image {
 		return Image{
@@ -84,20 +84,20 @@ func Table(bin map[string]string, crossplane string, out Outside) []Image {
 func version(tool string) string {
 	t, err := tools.Find(tool)
 	if err != nil {
-		return "unknown" // Not reached: the names are those of the table.
+		return "unknown" // Unreachable: the names are those of the table.
 	}
 	return t.Version
 }
 
-// An Outside is what proxies find outside of their cluster.
+// An Outside describes the servers that proxies reach outside of their cluster.
 type Outside struct {
 	// Roots is the file of the certificates that tailscaled trusts.
 	Roots string
-	// ACMEDirectory is where tailscaled gets certificates.
+	// ACMEDirectory is the URL of the ACME directory from which tailscaled gets certificates.
 	ACMEDirectory string
 }
 
-// tailscale is the image of proxies.
+// tailscale returns an image of proxies.
 func tailscale(name string, bin map[string]string, out Outside) Image {
 	return Image{
 		Name: name,
@@ -109,14 +109,14 @@ func tailscale(name string, bin map[string]string, out Outside) Image {
 		Links: map[string]string{"/usr/local/bin/tailscale": "tailscaled"},
 		Config: v1.Config{
 			Entrypoint: []string{"/usr/local/bin/containerboot"},
-			// Images contain stand-ins for servers on the Internet, so that manifests need no
+			// Images configure stand-ins for servers on the Internet, so that manifests need no
 			// changes.
 			Env: []string{searchPath, "TS_DEBUG_ACME_DIRECTORY_URL=" + out.ACMEDirectory},
 		},
 	}
 }
 
-// Proxy returns the image of proxies of a version of tools.Proxies.
+// Proxy returns the image of proxies in a version of tools.Proxies.
 func Proxy(bin map[string]string, version string, out Outside) Image {
 	daemon, boot := tools.ProxyPrograms(version)
 	return tailscale("docker.io/tailscale/tailscale:"+version, map[string]string{"tailscaled": bin[daemon], "containerboot": bin[boot]}, out)
@@ -136,20 +136,20 @@ func Operator(bin map[string]string, acmeDirectory string) (operator, proxy Imag
 	return operator, proxy
 }
 
-// EnvoyGatewayName is the image of Envoy Gateway, which is its shutdown manager
-// too.
+// EnvoyGatewayName returns the name of Envoy Gateway's image, which is also the image of
+// its shutdown manager.
 func EnvoyGatewayName() string {
 	return "docker.io/envoyproxy/gateway:" + version(tools.EnvoyGateway)
 }
 
-// EnvoyName is the image of Envoy as Envoy Gateway names it, without the digest
-// that it adds: only upstream's own image has that.
+// EnvoyName returns the name of Envoy's image that Envoy Gateway uses, without the digest:
+// only upstream's image has that.
 func EnvoyName() string {
 	return "docker.io/envoyproxy/envoy:distroless-" + version(tools.Envoy)
 }
 
 // EnvoyGateway returns the images of Envoy Gateway and of its proxies. Envoy needs
-// a C library, which is this machine's.
+// a C library, which is copied from this machine.
 func EnvoyGateway(bin map[string]string) (control, proxy Image, err error) {
 	control = Image{
 		Name:   EnvoyGatewayName(),
@@ -180,10 +180,10 @@ func CertManager(bin map[string]string) Image {
 }
 
 // Conformance returns the images that the manifests of Gateway API's conformance
-// tests name. All their tags are of one program: the tests' own version of it.
+// tests name. All tags of echo-basic have the same program, in the version of the tests.
 func Conformance(bin map[string]string) []Image {
 	out := []Image{{
-		// The cluster's own DNS server stands in for the older one.
+		// The cluster's version of CoreDNS stands in for the older one.
 		Name:   "registry.k8s.io/coredns/coredns:v1.12.2",
 		Files:  map[string]string{"/coredns": bin["coredns"], Bundle: Bundle},
 		Config: v1.Config{Entrypoint: []string{"/coredns"}, Env: []string{searchPath}},
@@ -198,13 +198,13 @@ func Conformance(bin map[string]string) []Image {
 	return out
 }
 
-// Build makes the image. The same files make the same bytes.
+// Build builds the image. The same files result in the same bytes.
 func (i Image) Build() (v1.Image, error) {
 	body, err := i.layer()
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot make image %q", i.Name)
 	}
-	// Not compressed: it never leaves this machine, and the CPU is scarce.
+	// The layer is not compressed, to save CPU time: it never leaves this machine.
 	img, err := mutate.AppendLayers(empty.Image, static.NewLayer(body, types.DockerUncompressedLayer))
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot add layer to image %q", i.Name)
@@ -292,8 +292,8 @@ func sorted(m map[string]string) []string {
 	return out
 }
 
-// In returns ref's repository and tag in the given registry, which nodes look
-// for instead of ref's own.
+// In returns ref's repository and tag in the given registry, from which nodes pull
+// instead of ref's registry.
 func In(registry, ref string) (name.Reference, error) {
 	r, err := name.ParseReference(ref)
 	if err != nil {
@@ -307,7 +307,7 @@ func In(registry, ref string) (name.Reference, error) {
 	return out, errors.Wrapf(err, "cannot name %q in the lab's registry", ref)
 }
 
-// Push puts an image into a registry under the repository and tag of ref.
+// Push pushes an image to a registry under the repository and tag of ref.
 func Push(ctx context.Context, registry, ref string, img v1.Image) error {
 	dst, err := In(registry, ref)
 	if err != nil {
@@ -316,8 +316,8 @@ func Push(ctx context.Context, registry, ref string, img v1.Image) error {
 	return errors.Wrapf(remote.Write(dst, img, remote.WithContext(ctx)), "cannot push image %q", ref)
 }
 
-// Load reads the only image of an archive as `docker save` makes it. Packages
-// of Crossplane are such archives too.
+// Load reads the only image of an archive in the format of `docker save`. Crossplane
+// packages are such archives, too.
 func Load(file string) (v1.Image, error) {
 	img, err := tarball.ImageFromPath(file, nil)
 	return img, errors.Wrapf(err, "cannot read image from %q", file)

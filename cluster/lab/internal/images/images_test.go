@@ -38,12 +38,12 @@ func TestIn(t *testing.T) {
 			want:   want{name: "127.0.0.1:5000/tailscale-gateway/agent:v1"},
 		},
 		"DockerHub": {
-			reason: "A short name should get the path that containerd asks for.",
+			reason: "A short name should get the path that containerd requests.",
 			ref:    "busybox",
 			want:   want{name: "127.0.0.1:5000/library/busybox:latest"},
 		},
 		"Digest": {
-			reason: "A digest should stay one.",
+			reason: "A digest should stay a digest.",
 			ref:    "ghcr.io/a/b@" + digest,
 			want:   want{name: "127.0.0.1:5000/a/b@" + digest},
 		},

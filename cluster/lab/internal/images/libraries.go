@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// folders is where this machine's loader looks for libraries: Debian's, then
-// those of others.
+// folders are the folders in which this machine's loader looks for libraries: Debian's, then
+// those of other distributions.
 var folders = []string{
 	"/lib/" + triple(architecture), "/usr/lib/" + triple(architecture), "/lib64", "/usr/lib64", "/lib", "/usr/lib",
 }
@@ -29,9 +29,9 @@ func triple(arch string) string {
 	return arch
 }
 
-// libraries returns what a program of this machine needs beside itself, its
-// loader and shared libraries, by their paths. They are this machine's own, at
-// the same paths in an image: a loader looks where it was built to.
+// libraries returns the loader and the shared libraries of a program of this machine, by
+// their paths in an image. The paths are the same as on this machine, because a loader
+// searches the folders that it was built with.
 func libraries(program string) (map[string]string, error) {
 	found := map[string]string{}
 	seen := map[string]bool{}
@@ -42,7 +42,7 @@ func libraries(program string) (map[string]string, error) {
 		}
 		if loader != "" {
 			found[loader] = loader
-			// Libraries ask for the loader by its name.
+			// Libraries refer to the loader by its name.
 			seen[filepath.Base(loader)] = true
 		}
 		for _, n := range needed {
@@ -61,7 +61,7 @@ func libraries(program string) (map[string]string, error) {
 	return found, nil
 }
 
-// wants reads from an ELF file which loader and which libraries it needs.
+// wants returns the loader and the libraries that an ELF file needs.
 func wants(file string) (loader string, needed []string, err error) {
 	f, err := elf.Open(file)
 	if err != nil {

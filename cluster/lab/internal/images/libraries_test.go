@@ -31,7 +31,7 @@ func TestLibraries(t *testing.T) {
 }
 
 func TestLibrariesStatic(t *testing.T) {
-	// This test is built without cgo, so that nothing is linked.
+	// This test is built without cgo, so it is a static program.
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +47,6 @@ func TestLibrariesStatic(t *testing.T) {
 
 func TestLibrariesErr(t *testing.T) {
 	if _, err := libraries(filepath.Join(t.TempDir(), "none")); err == nil {
-		t.Error("libraries(...): want an error for a program that is not there")
+		t.Error("libraries(...): want an error for a missing program")
 	}
 }

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load asks a URL again and again, and says how long answers took and
-// how many did not come. How connections are made is the caller's business.
+// Package load sends repeated requests to a URL, and reports how long responses took and
+// how many requests failed. The caller provides the function that dials.
 package load
 
 import (
@@ -21,79 +21,79 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Options of a run.
+// Options are the options of a run.
 type Options struct {
 	URL string
 
-	// Host to ask for. Empty means the URL's.
+	// Host is the Host header. Empty means the URL's host.
 	Host string
 
 	// TLS holds the CAs to trust. Nil means those of this machine.
 	TLS *tls.Config
 
-	// Dial makes a connection.
+	// Dial opens a connection.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Workers ask side by side. One by default.
+	// Workers is the number of concurrent clients. One by default.
 	Workers int
 
-	// Rate is how many requests a second all workers together begin at most. 0 is
-	// as many as they can.
+	// Rate is the maximum number of requests per second of all workers together. 0 means
+	// no limit.
 	Rate float64
 
 	// NewConnections sends every request on a new connection.
 	NewConnections bool
 
-	// Expect is a text that an answer must contain. Any answer will do without it.
+	// Expect is a text that a response must contain. Empty means that any response is valid.
 	Expect string
 
-	// Timeout of one request.
+	// Timeout is that of one request.
 	Timeout time.Duration
 }
 
-// A Report is what a run saw. Durations are in seconds.
+// A Report is the result of a run. Durations are in seconds.
 type Report struct {
-	// Requests that were answered, and those that were not.
+	// Requests is the number of requests that succeeded, Failed of those that failed.
 	Requests int `json:"requests"`
 	Failed   int `json:"failed"`
 
-	// Seconds that the run took.
+	// Seconds is the duration of the run.
 	Seconds float64 `json:"seconds"`
 
-	// P50 and P99 are the times that half, and 99 of 100, answers stay within.
+	// P50 and P99 are the 50th and 99th percentiles of the response times.
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
 
-	// Gap is the longest time between two answers in a row, of all workers together.
+	// Gap is the longest time between two consecutive responses, of all workers together.
 	Gap float64 `json:"gap"`
 
-	// First is when the first answer was there.
+	// First is the time of the first response.
 	First time.Time `json:"first,omitzero"`
 
-	// Last is when the last answer was there.
+	// Last is the time of the last response.
 	Last time.Time `json:"last,omitzero"`
 
-	// Errors that were seen, at most ten, each with its time.
+	// Errors are the first errors, at most ten, each with its time.
 	Errors []string `json:"errors,omitempty"`
 
-	// Failures are the requests that were not answered, at most a thousand.
+	// Failures are the first requests that failed, at most a thousand.
 	Failures []Failure `json:"failures,omitempty"`
 }
 
-// A Failure is a request that was not answered.
+// A Failure is a request that failed.
 type Failure struct {
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended"`
 	Error string    `json:"error"`
 }
 
-// maxFailures is how many failures a report has.
+// maxFailures is the maximum number of failures in a report.
 const maxFailures = 1000
 
-// maxErrors is how many errors a report has.
+// maxErrors is the maximum number of errors in a report.
 const maxErrors = 10
 
-// Run asks until the context ends.
+// Run sends requests until the context ends.
 func Run(ctx context.Context, o Options) Report {
 	began := time.Now()
 	r := &recorder{}
@@ -112,15 +112,15 @@ func Run(ctx context.Context, o Options) Report {
 	return r.report(time.Since(began))
 }
 
-// First asks every few milliseconds until there is an answer, and says when that
-// was.
+// First sends a request per interval until one succeeds, and reports the time of the
+// response.
 func First(ctx context.Context, o Options, interval time.Duration) (Report, error) {
 	r, a := o.until(ctx, interval, func(a answer) bool { return a.err == nil })
 	return r, errors.Wrapf(a.err, "no answer from %q", o.URL)
 }
 
-// Gone asks every few milliseconds until there is an answer, calls answered, and asks until
-// there is none any more. The report says when the first and the last one were.
+// Gone sends a request per interval until one succeeds, calls answered, and continues until one
+// fails. The report has the times of the first and the last response.
 func Gone(ctx context.Context, o Options, interval time.Duration, answered func()) (Report, error) {
 	reachable := false
 	r, a := o.until(ctx, interval, func(a answer) bool {
@@ -134,13 +134,13 @@ func Gone(ctx context.Context, o Options, interval time.Duration, answered func(
 		return r, errors.Wrapf(a.err, "no answer from %q", o.URL)
 	}
 	if a.err == nil || ctx.Err() != nil {
-		return r, errors.Errorf("%q answers still", o.URL)
+		return r, errors.Errorf("%q still answers", o.URL)
 	}
 	return r, nil
 }
 
-// until sends requests until last returns true for an answer, or for a failure. It returns that
-// result, or the last one when the context ended.
+// until sends requests until last returns true for a result, or until the context ends. It
+// returns the last result.
 func (o Options) until(ctx context.Context, interval time.Duration, last func(answer) bool) (Report, answer) {
 	began := time.Now()
 	c := o.client()
@@ -161,7 +161,7 @@ func (o Options) until(ctx context.Context, interval time.Duration, last func(an
 	}
 }
 
-// An answer, or the lack of one.
+// An answer is the result of a request, which may be an error.
 type answer struct {
 	at   time.Time
 	took time.Duration
@@ -175,10 +175,10 @@ func (o Options) client() *http.Client {
 	}
 }
 
-// closing returns a client for one request, and what ends its connection. It is
-// this side that ends it: who does remembers the connection's ports for a minute,
-// and a tailscaled in userspace, which picks ports at random, would else meet ports
-// again that one in userspace on the other side has not forgotten.
+// closing returns a client for one request, and a function that closes its connection. This
+// side must close it first, because the first to close remembers the ports for a minute.
+// Otherwise a userspace tailscaled, which picks random ports, could reuse ports that a
+// userspace tailscaled on the other side still remembers.
 func (o Options) closing() (*http.Client, func()) {
 	var mu sync.Mutex
 	var conns []net.Conn
@@ -196,7 +196,7 @@ func (o Options) closing() (*http.Client, func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, c := range conns {
-			_ = c.Close() // It is done with.
+			_ = c.Close() // The request has ended.
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (o Options) get(ctx context.Context, c *http.Client) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot make a request")
 	}
-	req.Host = o.Host // Empty is the URL's.
+	req.Host = o.Host // Empty means the URL's.
 	rsp, err := c.Do(req)
 	if err != nil {
 		return errors.Wrap(err, "cannot get")
@@ -243,7 +243,7 @@ func (o Options) get(ctx context.Context, c *http.Client) error {
 	return nil
 }
 
-// pace gives a token for each request. It is nil when there is no rate.
+// pace returns a channel with a token for each request, or nil without a rate.
 func pace(ctx context.Context, rate float64) <-chan time.Time {
 	if rate <= 0 {
 		return nil
@@ -265,7 +265,7 @@ func wait(ctx context.Context, tokens <-chan time.Time) bool {
 	}
 }
 
-// A recorder gathers answers of all workers.
+// A recorder collects the answers of all workers.
 type recorder struct {
 	mu     sync.Mutex
 	took   []time.Duration
@@ -310,7 +310,7 @@ func (r *recorder) report(took time.Duration) Report {
 	}
 }
 
-// percentile is the time that p of 100 stay within, of sorted times.
+// percentile returns the pth percentile of sorted times.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

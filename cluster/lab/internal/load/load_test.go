@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// server answers from the nth request on, and says how many it has seen.
+// server returns the URL of a server that succeeds from the nth request on, and its request count.
 func server(t *testing.T, n int64) (string, *atomic.Int64) {
 	t.Helper()
 	seen := &atomic.Int64{}
@@ -127,7 +127,7 @@ func TestTrusts(t *testing.T) {
 	stranger := o
 	stranger.TLS = nil
 	if _, err := First(ctx, stranger, time.Millisecond); err == nil {
-		t.Error("First(...): want an error for a certificate that nobody trusts")
+		t.Error("First(...): want an error for an untrusted certificate")
 	}
 	other := o
 	other.Host = ""

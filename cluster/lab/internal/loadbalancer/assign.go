@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loadbalancer gives Services of type LoadBalancer an address, as a
-// cloud's controller does. It does no more than that: kube-proxy serves the
-// addresses that a Service's status has, and the lab's networks have a route to
-// their range.
+// Package loadbalancer assigns addresses to Services of type LoadBalancer, as a
+// cloud's controller does. It only writes their status: kube-proxy serves the
+// addresses in a Service's status, and the lab's networks have a route to their
+// range.
 package loadbalancer
 
 import (
@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Assign returns the Services whose status must change, as they are to be, sorted
-// by age and name. A Service keeps the address it has; a new one gets the lowest
-// free address of pool, but not the range's own. Services with a class are
-// another controller's. When the pool is used up, the youngest get none.
+// Assign returns the Services whose status must change, with the new status, sorted by
+// age and name. A Service keeps its address; a new one gets the lowest free address of
+// pool, except for the network address. Services with a class belong to another
+// controller. When the pool is exhausted, the youngest get none.
 func Assign(pool netip.Prefix, all []*corev1.Service) []*corev1.Service {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b *corev1.Service) int {
@@ -37,7 +37,7 @@ func Assign(pool netip.Prefix, all []*corev1.Service) []*corev1.Service {
 	for _, s := range sorted {
 		old, present := current(s)
 		if !wants(s) {
-			// An address of another range is not ours to take away.
+			// Addresses of other ranges belong to other controllers.
 			if present && pool.Contains(old) {
 				changed = append(changed, with(s, nil))
 			}
@@ -63,7 +63,7 @@ func wants(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.LoadBalancerClass == nil && s.DeletionTimestamp == nil
 }
 
-// current is the only address that s has.
+// current returns the address of s, and false unless s has exactly one.
 func current(s *corev1.Service) (netip.Addr, bool) {
 	if len(s.Status.LoadBalancer.Ingress) != 1 {
 		return netip.Addr{}, false

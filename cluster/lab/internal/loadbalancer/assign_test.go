@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// service is of type LoadBalancer, as old as its name is low, and has these
-// addresses.
+// service returns a Service of type LoadBalancer with these addresses. The order of names
+// is the order of age.
 func service(name string, addresses ...string) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(int64(name[0]), 0)},
@@ -50,7 +50,7 @@ func TestAssign(t *testing.T) {
 			want:   map[string][]string{"a": {"10.201.0.1"}, "b": {"10.201.0.2"}},
 		},
 		"Keep": {
-			reason: "A Service should keep its address, and others should be put around it.",
+			reason: "A Service should keep its address, and others should get other addresses.",
 			all:    []*corev1.Service{service("a"), service("b", "10.201.0.1"), service("c")},
 			want:   map[string][]string{"a": {"10.201.0.2"}, "c": {"10.201.0.3"}},
 		},
@@ -60,7 +60,7 @@ func TestAssign(t *testing.T) {
 			want:   map[string][]string{"b": {"10.201.0.1"}},
 		},
 		"OtherRange": {
-			reason: "An address of another range should be replaced, for nothing leads to it.",
+			reason: "An address of another range should be replaced, because it has no route.",
 			all:    []*corev1.Service{service("a", "192.0.2.1")},
 			want:   map[string][]string{"a": {"10.201.0.1"}},
 		},
@@ -75,7 +75,7 @@ func TestAssign(t *testing.T) {
 			want:   map[string][]string{},
 		},
 		"Class": {
-			reason: "A Service with a class should be left to that class's controller.",
+			reason: "A Service with a class should belong to that class's controller.",
 			all:    []*corev1.Service{classed},
 			want:   map[string][]string{},
 		},

@@ -25,7 +25,7 @@ const retry = time.Second
 // Run watches all Services of a cluster and writes their addresses until ctx ends. It logs and
 // retries failures.
 func Run(ctx context.Context, k kubernetes.Interface, pool netip.Prefix, l *log.Logger) error {
-	// One event that waits stands for all: each look takes in every Service.
+	// One pending event is enough, because each pass reads all Services.
 	changed := make(chan struct{}, 1)
 	wake := func() {
 		select {
@@ -71,8 +71,8 @@ func services(store cache.Store) []*corev1.Service {
 	return out
 }
 
-// assign writes what must change. A Service that changed meanwhile, or is gone,
-// brings another event.
+// assign writes each status that must change. A Service that was changed or deleted in the
+// meantime causes another event.
 func assign(ctx context.Context, k kubernetes.Interface, pool netip.Prefix, all []*corev1.Service) error {
 	var errs []error
 	for _, s := range Assign(pool, all) {

@@ -26,16 +26,16 @@ func loopback() error {
 	return errors.Wrap(netlink.LinkSetUp(lo), "cannot bring up lo")
 }
 
-// Loopback gives lo one more address.
+// Loopback adds an address to lo.
 func (n *Namespace) Loopback(addr netip.Prefix) error {
 	return n.Do(func() error { return address("lo", addr) })
 }
 
-// Bridge makes a bridge with addresses, of which there is at least one.
+// Bridge creates a bridge with one or more addresses.
 func (n *Namespace) Bridge(name string, addrs ...netip.Prefix) error {
 	return n.Do(func() error {
-		// A bridge without a port has no carrier and its own changing address;
-		// both are fixed here, so that kubelet sees a steady node from the start.
+		// By default, the hardware address of a bridge changes with its ports. A fixed
+		// one makes kubelet see a stable node from the start.
 		a := netlink.NewLinkAttrs()
 		a.Name = name
 		first := addrs[0].Addr().As16()
@@ -47,8 +47,8 @@ func (n *Namespace) Bridge(name string, addrs ...netip.Prefix) error {
 	})
 }
 
-// Join makes a pair of links: one in n with addresses, whose other end is a
-// port of a bridge in hub.
+// Join creates a pair of links: one in n with addresses, the other as a port of a
+// bridge in hub.
 func (n *Namespace) Join(name string, addrs []netip.Prefix, hub *Namespace, bridge, port string) error {
 	err := n.Do(func() error {
 		h, err := netns.GetFromName(hub.Name)
@@ -87,7 +87,7 @@ func (n *Namespace) port(bridge, port string) error {
 	})
 }
 
-// JoinBy makes a pair of links as Join does, and joins their frames by a path.
+// JoinBy creates a pair of links as Join does, and carries frames between them over a path.
 func (n *Namespace) JoinBy(path wire.Path, name string, addrs []netip.Prefix, hub *Namespace, bridge, port string) error {
 	near, err := n.tap(name, path.MTU)
 	if err != nil {
@@ -107,7 +107,7 @@ func (n *Namespace) JoinBy(path wire.Path, name string, addrs []netip.Prefix, hu
 	return nil
 }
 
-// tap makes a link whose frames this process reads and writes. It goes with the process.
+// tap creates a link whose frames this process reads and writes. It ends with the process.
 func (n *Namespace) tap(name string, mtu int) (*os.File, error) {
 	var f *os.File
 	err := n.Do(func() error {
@@ -127,8 +127,8 @@ func (n *Namespace) tap(name string, mtu int) (*os.File, error) {
 	return f, err
 }
 
-// Route sends a range to a link. Kubernetes needs one for its Services: without
-// any route the kernel refuses a packet before kube-proxy's rules see it.
+// Route adds a route for a range to a link. Kubernetes needs one for its Services:
+// without a route, the kernel rejects a packet before kube-proxy's rules apply.
 func (n *Namespace) Route(dst netip.Prefix, link string) error {
 	return n.Do(func() error {
 		l, err := netlink.LinkByName(link)
@@ -140,11 +140,11 @@ func (n *Namespace) Route(dst netip.Prefix, link string) error {
 	})
 }
 
-// RouteVia sends a range to a neighbour.
+// RouteVia adds a route for a range through a gateway.
 func (n *Namespace) RouteVia(dst netip.Prefix, gateway netip.Addr) error {
 	return n.Do(func() error {
 		r := &netlink.Route{Dst: ipNet(dst), Gw: gateway.AsSlice()}
-		return errors.Wrapf(netlink.RouteAdd(r), "cannot add route to %s by %s", dst, gateway)
+		return errors.Wrapf(netlink.RouteAdd(r), "cannot add route to %s via %s", dst, gateway)
 	})
 }
 
@@ -165,8 +165,8 @@ func addresses(link string, addrs []netip.Prefix) error {
 	return nil
 }
 
-// address gives a link an address. Nobody else has it, and one of IPv6 could not be listened on
-// while the kernel still looked for duplicates.
+// address adds an address to a link. It is unique, and programs could not listen on an IPv6
+// address while the kernel still looked for duplicates.
 func address(link string, addr netip.Prefix) error {
 	l, err := netlink.LinkByName(link)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package netns makes the lab's network namespaces, links and routes, and runs
-// functions inside of them. It never touches the host's own namespace, except for
-// the file system below /run/netns.
+// Package netns creates the lab's network namespaces, links and routes, and runs
+// functions inside of the namespaces. On the host, it changes only the file system
+// below /run/netns.
 package netns
 
 import (
@@ -24,7 +24,7 @@ import (
 const Dir = "/run/netns"
 
 // A Namespace is a named network namespace with an operating system thread that
-// is in it for good.
+// stays in it.
 type Namespace struct {
 	// Name of the file below Dir.
 	Name string
@@ -32,13 +32,13 @@ type Namespace struct {
 	work chan func()
 }
 
-// Create makes the namespace, with lo up, and the thread. The thread, and with
+// Create creates the namespace, with lo up, and the thread. The thread, and with
 // it the processes that were started on it, end with this process.
 func Create(name string) (*Namespace, error) {
 	n := &Namespace{Name: name, work: make(chan func())}
 	ready := make(chan error)
 	go func() {
-		// Never unlocked: this thread is in another namespace than the rest.
+		// Never unlocked: this thread is in another namespace than the others.
 		runtime.LockOSThread()
 		if err := share(Dir); err != nil {
 			ready <- err
@@ -120,7 +120,7 @@ func Start(name string, cmd *exec.Cmd) error {
 	return within(name, cmd.Start)
 }
 
-// Delete removes a named namespace. Deleting what is not there succeeds.
+// Delete removes a named namespace. Deleting a missing namespace succeeds.
 func Delete(name string) error {
 	path := filepath.Join(Dir, name)
 	if err := unix.Unmount(path, detach); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {

@@ -20,16 +20,16 @@ const (
 	flagNoDAD = unix.IFA_F_NODAD
 )
 
-// share makes the folder of network namespaces as iproute2 does (ip/ipnetns.c: create_netns_dir): a
-// separate mount, which is shared. Otherwise a later "ip netns add" of anybody would mount the folder
-// over itself, and hide the namespaces' own mounts below, so that they could not be removed.
+// share creates the folder of network namespaces as iproute2 does (ip/ipnetns.c: create_netns_dir):
+// as a separate, shared mount. Otherwise a later "ip netns add" would mount the folder over itself
+// and hide the mounts of the namespaces below, so that they could not be removed.
 func share(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return errors.Wrap(err, "cannot make folder of network namespaces")
 	}
 	err := unix.Mount("", dir, "none", unix.MS_SHARED|unix.MS_REC, "")
 	if errors.Is(err, unix.EINVAL) {
-		// It is no mount yet.
+		// It is not a mount yet.
 		if err = unix.Mount(dir, dir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
 			err = unix.Mount("", dir, "none", unix.MS_SHARED|unix.MS_REC, "")
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Without Linux, this package compiles, and does nothing.
+// On other systems, this package compiles, but does not work.
 const (
 	detach    = 0
 	scopeLink = netlink.Scope(0)

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes the certificates, keys and kubeconfigs of a cluster. They
-// live as long as the cluster does and are never renewed.
+// Package pki creates the certificates, keys and kubeconfigs of a cluster. They
+// last as long as the cluster and are never renewed.
 package pki
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Lifetime of everything that is made here. A lab lives shorter.
+// Lifetime is the lifetime of all certificates, which is longer than that of a lab.
 const Lifetime = 10 * 365 * 24 * time.Hour
 
-// A Request asks for one certificate.
+// A Request describes one certificate.
 type Request struct {
 	// Name is the common name, which Kubernetes takes as the user.
 	Name string
@@ -47,7 +47,7 @@ type Authority struct {
 	at   time.Time
 }
 
-// NewAuthority makes an authority whose certificates hold from an hour before at on.
+// NewAuthority returns an authority whose certificates are valid from an hour before at.
 func NewAuthority(name string, at time.Time) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -81,7 +81,7 @@ func (a *Authority) PEM() []byte {
 // KeyPEM returns the authority's key.
 func (a *Authority) KeyPEM() ([]byte, error) { return encodeKey(a.key) }
 
-// Issue makes a key and a certificate for it.
+// Issue creates a key and a certificate for it.
 func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *Authority) Issue(r Request) (cert, key []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, nil
 }
 
-// NewKeyPair makes the two halves of a key, for signing ServiceAccount tokens.
+// NewKeyPair returns a new key pair, for signing ServiceAccount tokens.
 func NewKeyPair() (private, public []byte, err error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

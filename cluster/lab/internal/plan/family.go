@@ -12,11 +12,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// An IPFamily is the address families that the networks of a lab's clusters have. The zero
-// value is IPv4.
+// An IPFamily selects the address families of the networks of a lab's clusters. The zero value
+// means IPv4.
 type IPFamily string
 
-// IPFamilies of a lab. In a dual-stack lab, IPv4 comes first in each list of addresses, as in
+// IP families of a lab. In a dual-stack lab, IPv4 comes first in each list of addresses, as in
 // most clusters.
 const (
 	IPv4 IPFamily = "ipv4"
@@ -30,7 +30,7 @@ func (f IPFamily) Validate() error {
 	case "", IPv4, Dual, IPv6:
 		return nil
 	}
-	return errors.Errorf("cannot use IP family %q: there are %s, %s and %s", string(f), IPv4, Dual, IPv6)
+	return errors.Errorf("cannot use IP family %q: it must be %s, %s or %s", string(f), IPv4, Dual, IPv6)
 }
 
 // WithDefault returns f, or IPv4 for the zero value.
@@ -41,7 +41,7 @@ func (f IPFamily) WithDefault() IPFamily {
 	return f
 }
 
-// networks returns the networks of the cluster of an index, the first family's first.
+// networks returns the network of cluster i in its first family, and those in its other families.
 func (f IPFamily) networks(i int) (Network, []Network) {
 	switch f.WithDefault() {
 	case Dual:
@@ -65,8 +65,8 @@ func networkIPv4(i int) Network {
 	}
 }
 
-// networkIPv6 has the numbers of networkIPv4 in unique local addresses. None is in Tailscale's
-// range, fd7a:115c:a1e0::/48.
+// networkIPv6 returns a network with the numbers of networkIPv4 in unique local addresses. None is
+// in Tailscale's range, fd7a:115c:a1e0::/48.
 func networkIPv6(i int) Network {
 	return Network{
 		Pods:          netip.MustParsePrefix(fmt.Sprintf("fd10:%d::/64", 64+i)),
@@ -89,22 +89,22 @@ const (
 // RegistryDomain is the domain of RegistryName, which the DNS of a cluster without IPv4 serves.
 const RegistryDomain = "lab.localhost"
 
-// RegistryName is the registry's name in a cluster without IPv4. Names that end with .localhost are
-// requested by HTTP, as private addresses of IPv4 are, and those of IPv6 are not
+// RegistryName is the registry's name in a cluster without IPv4. Clients use HTTP for names that
+// end with .localhost and for private IPv4 addresses, but not for private IPv6 addresses
 // (github.com/google/go-containerregistry pkg/name, Registry.Scheme).
 const RegistryName = "registry." + RegistryDomain
 
-// A Hub is what clusters reach outside of themselves.
+// A Hub has the addresses that clusters reach outside of themselves.
 type Hub struct {
 	// Addresses are those of the registry and the first tailnet, and Clients those of
-	// ClientNamespace, with the prefix of the hub's network. The first ones are of the clusters'
-	// first family.
+	// ClientNamespace, with the prefix of the hub's network. The first of each are of the
+	// clusters' first family.
 	Addresses []netip.Prefix
 	Clients   []netip.Prefix
 }
 
-// Hub returns the addresses of the hub's network. The hub and the clients always have IPv4 too:
-// they play the Internet's part.
+// Hub returns the addresses of the hub's network. The hub and the clients always have IPv4, too,
+// because they stand in for the Internet.
 func (f IPFamily) Hub() Hub {
 	four := [2]netip.Prefix{
 		netip.PrefixFrom(netip.MustParseAddr(HubAddress), HubBits),
@@ -124,17 +124,17 @@ func (f IPFamily) Hub() Hub {
 	}
 }
 
-// Address is the hub's address in the clusters' first family.
+// Address returns the hub's address in the clusters' first family.
 func (h Hub) Address() netip.Addr { return h.Addresses[0].Addr() }
 
 func (h Hub) hostPort(port int) string {
 	return net.JoinHostPort(h.Address().String(), strconv.Itoa(port))
 }
 
-// Registry is the lab's registry as nodes see it.
+// Registry returns the address of the lab's registry for nodes.
 func (h Hub) Registry() string { return h.hostPort(RegistryListenPort) }
 
-// RegistryInCluster is the lab's registry in the names of packages, as pods see it.
+// RegistryInCluster returns the lab's registry in the names of packages, for pods.
 func (h Hub) RegistryInCluster() string {
 	if h.Address().Is6() {
 		return net.JoinHostPort(RegistryName, strconv.Itoa(RegistryListenPort))
@@ -142,24 +142,24 @@ func (h Hub) RegistryInCluster() string {
 	return h.Registry()
 }
 
-// ACMEServer is the address of the ACME server, which its front alone asks. ACMEServerDirectory is
+// ACMEServer is the address of the ACME server, which only its front uses. ACMEServerDirectory is
 // the URL of its directory.
 const (
 	ACMEServer          = "127.0.0.1:14001"
 	ACMEServerDirectory = "https://" + ACMEServer + "/dir"
 )
 
-// ACME is the address of the front of the ACME server, which plays Let's Encrypt.
+// ACME returns the address of the front of the ACME server, which stands in for Let's Encrypt.
 func (h Hub) ACME() string { return h.hostPort(acmePort) }
 
-// ACMEManagement is where the ACME server publishes its root.
+// ACMEManagement returns the address at which the ACME server publishes its root.
 func (h Hub) ACMEManagement() string { return h.hostPort(acmeManagementPort) }
 
-// ACMEDirectory is where tailscaled in the lab gets certificates.
+// ACMEDirectory returns the URL of the ACME directory for tailscaled in the lab.
 func (h Hub) ACMEDirectory() string { return "https://" + h.ACME() + "/dir" }
 
-// Whoami is where HTTP answers with the client's address and the header's version, by the PROXY
-// protocol, which it requires.
+// Whoami returns the address of an HTTP server that requires the PROXY protocol, and responds with
+// the client's address and the version of the header.
 func (h Hub) Whoami() string {
 	return net.JoinHostPort(h.Clients[0].Addr().String(), strconv.Itoa(whoamiPort))
 }

@@ -26,7 +26,7 @@ func TestIPFamily(t *testing.T) {
 		want   want
 	}{
 		"Default": {
-			reason: "A lab should have IPv4 unless another family is asked for.",
+			reason: "A lab should have IPv4 by default.",
 			want: want{
 				nodes:    []netip.Addr{netip.MustParseAddr("10.64.0.1")},
 				services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
@@ -51,7 +51,7 @@ func TestIPFamily(t *testing.T) {
 			},
 		},
 		"IPv6": {
-			reason: "All that an IPv6-only cluster reaches should have addresses of IPv6, and packages a registry whose name makes Crossplane use HTTP.",
+			reason: "An IPv6-only cluster should reach only IPv6 addresses, and the registry's name in packages should make Crossplane use HTTP.",
 			family: IPv6,
 			want: want{
 				nodes:    []netip.Addr{netip.MustParseAddr("fd10:64::1")},

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides names and addresses of the lab: which network namespace,
-// which ranges, which ports. It is pure; what acts on a plan lives elsewhere.
+// Package plan assigns the lab's names and addresses: network namespaces, address
+// ranges and ports. It is pure; other packages act on a plan.
 package plan
 
 import (
@@ -11,50 +11,50 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// The network that joins clusters, clients and the tailnets' simulators. It plays
-// the internet's part: clusters reach it by masquerading, as behind any NAT.
+// The hub's network joins clusters, clients and the tailnets' simulators. It stands in
+// for the Internet: clusters reach it by masquerading, as behind any NAT.
 const (
 	// TailnetNamespace holds the simulators and the registry.
 	TailnetNamespace = "tsgw-tailnet"
 	// ClientNamespace holds the tailnet clients of the lab itself.
 	ClientNamespace = "tsgw-client"
-	// HubAddress is where the registry and the first tailnet are reached by
-	// everyone. Other tailnets have addresses beside it.
+	// HubAddress is the address of the registry and the first tailnet. Other
+	// tailnets have the addresses that follow it.
 	HubAddress = "10.200.0.1"
 	// ClientAddress is the address of ClientNamespace on the hub's network.
 	ClientAddress = "10.200.0.200"
-	// ClientHTTPPort and ClientUDPPort are what every tailnet client of the lab
-	// answers on: agnhost's netexec.
+	// ClientHTTPPort and ClientUDPPort are the ports of agnhost's netexec, which
+	// every tailnet client of the lab serves.
 	ClientHTTPPort = 8080
 	ClientUDPPort  = 8081
-	// HostBehindClients is an address of ClientNamespace that no tailnet knows,
-	// unless a client is a router for it.
+	// HostBehindClients is an address of ClientNamespace that is in no tailnet,
+	// unless a client is a subnet router for it.
 	HostBehindClients = "10.99.0.5"
 	// HubBits is the prefix length of the hub's network.
 	HubBits = 24
-	// HubBridge is the bridge in TailnetNamespace that joins all others.
+	// HubBridge is the bridge in TailnetNamespace that joins all namespaces.
 	HubBridge = "hub0"
 
 	// RegistryListenPort is the port of the lab's registry on the hub.
 	RegistryListenPort = 5000
-	// PublicDNS is where the records that nodes of the first tailnet have control
-	// set are asked for.
+	// PublicDNS is the address of the DNS server with the records that nodes of the
+	// first tailnet set through control.
 	PublicDNS = HubAddress + ":53"
 
-	// Ports of what Hub has methods for.
+	// Ports of the servers that Hub has methods for.
 	acmePort           = 14000
 	acmeManagementPort = 15000
 	whoamiPort         = 8082
 
 	// RegistryPort, TailnetPort and APIServerPort are the ports on the host's
-	// loopback that are forwarded into the lab, when they are free. Cluster i's
+	// loopback that are forwarded into the lab, if they are free. Cluster i's
 	// API server has APIServerPort+i, tailnet i has TailnetPort+i.
 	RegistryPort  = 15000
 	TailnetPort   = 15080
 	APIServerPort = 16443
 )
 
-// MaxClusters and MaxTailnets are how many clusters and tailnets a lab can have.
+// MaxClusters and MaxTailnets are the maximum numbers of clusters and tailnets of a lab.
 const (
 	MaxClusters = 8
 	MaxTailnets = 8
@@ -63,7 +63,7 @@ const (
 // names of clusters, and of tailnets.
 var names = [...]string{"one", "two", "three", "four", "five", "six", "seven", "eight"}
 
-// A Cluster is the names and addresses of one cluster. No two clusters share any
+// A Cluster has the names and addresses of one cluster. No two clusters share any
 // of them.
 type Cluster struct {
 	// Name of the cluster and of its only node.
@@ -76,17 +76,17 @@ type Cluster struct {
 	Network
 	// More are its networks in other families.
 	More []Network `json:"more,omitempty"`
-	// Hub is what it reaches outside.
+	// Hub has the addresses that it reaches outside.
 	Hub Hub `json:"hub"`
 }
 
-// A Network is the addresses of a cluster in one family.
+// A Network has the addresses of a cluster in one family.
 type Network struct {
 	// Pods and Services are the ranges.
 	Pods     netip.Prefix `json:"pods"`
 	Services netip.Prefix `json:"services"`
 	// LoadBalancers is the range of the addresses that Services of type
-	// LoadBalancer get. Everyone but the tailnet simulator has a route to it.
+	// LoadBalancer get. All but the tailnets' simulators have a route to it.
 	LoadBalancers netip.Prefix `json:"loadBalancers"`
 	// Node is the address of the node, on the bridge of the pods.
 	Node netip.Addr `json:"node"`

@@ -43,7 +43,7 @@ func TestClusters(t *testing.T) {
 			want:   want{err: cmpopts.AnyError},
 		},
 		"ErrFamily": {
-			reason: "A family that there is not should be refused.",
+			reason: "An unknown family should be refused.",
 			n:      1,
 			family: "ipv5",
 			want:   want{err: cmpopts.AnyError},
@@ -71,7 +71,7 @@ func TestClustersShareNothing(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) { shareNothing(t, f) })
 	}
 	if IsNamespace("tsgw-other") {
-		t.Error("IsNamespace(...): a name of others is taken for the lab's")
+		t.Error("IsNamespace(...): got true for a name that is not the lab's")
 	}
 }
 

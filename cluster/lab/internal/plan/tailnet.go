@@ -11,9 +11,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Tailnet is the names and addresses of one simulated tailnet. No two tailnets
+// A Tailnet has the names and addresses of one simulated tailnet. No two tailnets
 // share any of them, but their machines may have the same addresses, as those of
-// strangers' tailnets do.
+// unrelated tailnets do.
 type Tailnet struct {
 	// Name of the tailnet in the lab.
 	Name string `json:"name"`
@@ -31,7 +31,7 @@ type Tailnet struct {
 	ClientID string `json:"clientID"`
 }
 
-// Tailnets returns the plans of the first n tailnets, as clusters of a family reach them.
+// Tailnets returns the plans of the first n tailnets, with addresses for clusters of a family.
 func Tailnets(n int, f IPFamily) ([]Tailnet, error) {
 	if n < 1 || n > MaxTailnets {
 		return nil, errors.Errorf("cannot plan %d tailnets: a lab has 1 to %d", n, MaxTailnets)
@@ -67,10 +67,10 @@ func urlOf(a netip.Addr) string {
 	return "http://" + a.String()
 }
 
-// HostPort is where API and control server listen.
+// HostPort returns the address at which API and control server listen.
 func (t Tailnet) HostPort() string { return net.JoinHostPort(t.Address.String(), "80") }
 
-// FindTailnet returns the plan of a tailnet by its name, as clusters of a family reach it.
+// FindTailnet returns the plan of a tailnet by its name, with an address for clusters of a family.
 func FindTailnet(name string, f IPFamily) (Tailnet, error) {
 	all, err := Tailnets(MaxTailnets, f)
 	if err != nil {

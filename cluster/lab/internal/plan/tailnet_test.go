@@ -44,7 +44,7 @@ func TestTailnets(t *testing.T) {
 			want:   want{err: cmpopts.AnyError},
 		},
 		"ErrFamily": {
-			reason: "A family that there is not should be refused.",
+			reason: "An unknown family should be refused.",
 			n:      1,
 			family: "ipv5",
 			want:   want{err: cmpopts.AnyError},
@@ -93,6 +93,6 @@ func TestTailnetsShareNothing(t *testing.T) {
 		}
 	}
 	if _, err := FindTailnet("other", IPv4); err == nil {
-		t.Error("FindTailnet(...): a name of others is found")
+		t.Error("FindTailnet(...): want an error for an unknown name")
 	}
 }

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry is the lab's container registry: go-containerregistry's, with blobs and
-// manifests on disk, so that pushed images outlive the lab's daemon. Package images pushes to
-// it.
+// Package registry implements the lab's container registry: go-containerregistry's, with blobs
+// and manifests on disk, so that pushed images outlive the lab's daemon. Package images pushes
+// to it.
 package registry
 
 import (
@@ -27,18 +27,18 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A manifest as it was put.
+// A manifest is the PUT request of a manifest.
 type manifest struct {
 	// Path is /v2/<repository>/manifests/<tag or digest>.
 	Path string `json:"path"`
 	// Type is the request's content type.
 	Type string `json:"type"`
 	Body []byte `json:"body"`
-	// Seq orders manifests, as an index may only be put after its parts.
+	// Seq orders manifests, because an index may only be put after its parts.
 	Seq int `json:"seq"`
 }
 
-// A Registry is an HTTP handler that speaks the registry's API.
+// A Registry is an HTTP handler that serves the registry's API.
 type Registry struct {
 	next http.Handler
 	dir  string
@@ -48,8 +48,8 @@ type Registry struct {
 	seq int
 }
 
-// New returns a registry that keeps its content in dir and serves what is there
-// already.
+// New returns a registry that stores its content in dir and serves the existing
+// content.
 func New(ctx context.Context, dir string) (*Registry, error) {
 	r := &Registry{dir: filepath.Join(dir, "manifests")}
 	for _, d := range []string{r.dir, filepath.Join(dir, "blobs")} {
@@ -78,7 +78,7 @@ func (r *Registry) load(ctx context.Context) error {
 		}
 		var m manifest
 		if err := json.Unmarshal(b, &m); err != nil {
-			// Written by a daemon that was killed meanwhile: not acknowledged.
+			// The daemon was killed while it wrote the file: the put was not acknowledged.
 			if err := os.Remove(f); err != nil {
 				return errors.Wrap(err, "cannot remove broken manifest")
 			}
@@ -119,7 +119,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := manifest{Path: req.URL.Path, Type: req.Header.Get("Content-Type"), Body: body, Seq: r.seq + 1}
-	// Once begun it is finished, also when the client goes.
+	// The put is completed even if the client disconnects.
 	rec := r.put(context.WithoutCancel(req.Context()), m)
 	if rec.Code < http.StatusBadRequest {
 		r.seq = m.Seq
@@ -132,7 +132,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.Header()[k] = v
 	}
 	w.WriteHeader(rec.Code)
-	_, _ = w.Write(rec.Body.Bytes()) // The client that is gone needs no answer.
+	_, _ = w.Write(rec.Body.Bytes()) // If this fails, the client has disconnected.
 }
 
 func (r *Registry) save(m manifest) error {

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tailnet reaches addresses by a tailscaled, and by nothing else. How
-// the lab's clients come to be lives in package daemon.
+// Package tailnet connects to addresses through a tailscaled, and in no other way.
+// Package daemon creates the lab's clients.
 package tailnet
 
 import (
@@ -68,7 +68,7 @@ func resolve(ctx context.Context, socket, host string) ([]string, error) {
 	for _, recordType := range []string{"A", "AAAA"} {
 		b, _, err := tailscaled.QueryDNS(ctx, strings.TrimSuffix(host, ".")+".", recordType)
 		if err != nil {
-			return nil, errors.Wrapf(err, "cannot ask tailscaled for %s records", recordType)
+			return nil, errors.Wrapf(err, "cannot query tailscaled for %s records", recordType)
 		}
 		answer := dnsmessage.Message{}
 		if err := answer.Unpack(b); err != nil {

@@ -49,11 +49,11 @@ func localAPI(t *testing.T, h http.HandlerFunc) string {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(apitype.DNSQueryResponse{Bytes: b}) // The asker sees it.
+		_ = json.NewEncoder(w).Encode(apitype.DNSQueryResponse{Bytes: b}) // The client sees the error.
 	})
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	t.Cleanup(func() { _ = s.Close() })
-	go s.Serve(l) // Ends by Close.
+	go s.Serve(l) // Close ends it.
 	return socket
 }
 
@@ -66,9 +66,9 @@ func greet(w http.ResponseWriter) {
 	if err != nil {
 		return
 	}
-	defer c.Close() // The reader sees it.
+	defer c.Close() // The reader sees the error.
 	if _, err := rw.WriteString("hello"); err == nil {
-		_ = rw.Flush() // The reader sees it.
+		_ = rw.Flush() // The reader sees the error.
 	}
 }
 
@@ -91,7 +91,7 @@ func TestDial(t *testing.T) {
 			want: "hello",
 		},
 		"OtherFamily": {
-			reason: "A name's next address should be tried when one does not answer.",
+			reason: "The next address of a name should be tried if one fails.",
 			answer: func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Dial-Host") != addressIPv6 {
 					http.Error(w, "connection was refused", http.StatusBadGateway)

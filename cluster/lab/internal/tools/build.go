@@ -34,7 +34,7 @@ type Builder struct {
 	Terminal bool
 }
 
-// Key returns the first 8 hex digits of the hash of all that decides a tool's
+// Key returns the first 8 hex digits of the hash of all inputs of a tool's
 // binaries: its files by relative path, its flags and Go's version.
 func Key(t Tool, files map[string][]byte, goVersion string) string {
 	h := sha256.New()
@@ -54,7 +54,7 @@ func Key(t Tool, files map[string][]byte, goVersion string) string {
 	return hex.EncodeToString(h.Sum(nil))[:8]
 }
 
-// Dir returns the folder in the cache that holds, or is to hold, t's binaries.
+// Dir returns the folder of t's binaries in the cache, which exists once they are built.
 func (b *Builder) Dir(t Tool) (string, error) {
 	root := b.module(t)
 	files := map[string][]byte{}
@@ -87,8 +87,8 @@ func environment(t Tool, flags string) []string {
 	return env
 }
 
-// Binaries returns the path of every output and link by name. It doesn't say
-// whether they are built.
+// Binaries returns the path of every output and link by name, whether or not it
+// is built.
 func (b *Builder) Binaries() (map[string]string, error) {
 	out := map[string]string{}
 	for _, t := range Table() {
@@ -105,8 +105,8 @@ func (b *Builder) Binaries() (map[string]string, error) {
 	return out, nil
 }
 
-// BuildAll builds what the cache lacks of what every lab needs, one tool after the
-// other: each build uses all cores by itself. Only one may run on a cache at a
+// BuildAll builds the tools of every lab that the cache lacks, one after the other,
+// because each build uses all cores. Only one process may build into a cache at a
 // time.
 func (b *Builder) BuildAll(ctx context.Context) error {
 	var needed []Tool
@@ -118,7 +118,7 @@ func (b *Builder) BuildAll(ctx context.Context) error {
 	return b.Ensure(ctx, needed...)
 }
 
-// Ensure builds what the cache lacks of these tools, as BuildAll does.
+// Ensure builds those of the given tools that the cache lacks, as BuildAll does.
 func (b *Builder) Ensure(ctx context.Context, needed ...Tool) error {
 	if err := b.removeUnfinished(); err != nil {
 		return err
@@ -146,10 +146,10 @@ func (b *Builder) Ensure(ctx context.Context, needed ...Tool) error {
 	return nil
 }
 
-// unfinished starts the names of folders in which builds are under way.
+// unfinished is the prefix of the folders of builds in progress.
 const unfinished = ".building-"
 
-// removeUnfinished removes what builds that were killed have left.
+// removeUnfinished removes the folders of builds that were killed.
 func (b *Builder) removeUnfinished() error {
 	leftovers, err := filepath.Glob(filepath.Join(b.Cache, unfinished+"*"))
 	if err != nil {
@@ -163,8 +163,8 @@ func (b *Builder) removeUnfinished() error {
 	return nil
 }
 
-// tick shows that a step is under way: each second on a terminal, else each
-// half minute. The returned function ends it and waits until it wrote its last.
+// tick shows the progress of a step: each second on a terminal, else each half
+// minute. The returned function stops it and waits for its last write.
 func (b *Builder) tick(step string, start time.Time) func() {
 	interval := 30 * time.Second
 	if b.Terminal {
@@ -194,8 +194,8 @@ func (b *Builder) tick(step string, start time.Time) func() {
 	return func() { close(done); <-stopped }
 }
 
-// build makes t's binaries beside their place and moves them there when all are
-// done, so that a build that was cut short never looks finished.
+// build builds t's binaries in a temporary folder and renames it when all are
+// built, so that an interrupted build never looks complete.
 func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
 	if err := os.MkdirAll(b.Cache, 0o755); err != nil {
 		return errors.Wrap(err, "cannot make cache")
@@ -204,9 +204,9 @@ func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot make folder in cache")
 	}
-	defer os.RemoveAll(tmp) // Moved away when all went well.
+	defer os.RemoveAll(tmp) // A successful build has renamed it.
 	if err := os.Chmod(tmp, 0o755); err != nil {
-		return errors.Wrap(err, "cannot open up folder in cache")
+		return errors.Wrap(err, "cannot set mode of folder in cache")
 	}
 	get := b.compile
 	if t.Wheel != "" {
@@ -233,7 +233,7 @@ func (b *Builder) compile(ctx context.Context, t Tool, dir string) error {
 		if err != nil {
 			return errors.Wrap(err, "cannot make folder in cache")
 		}
-		defer os.RemoveAll(tmp) // Of use only to the build.
+		defer os.RemoveAll(tmp) // Only the build needs it.
 		if module, err = b.change(ctx, t, tmp); err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (b *Builder) compile(ctx context.Context, t Tool, dir string) error {
 		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Run(); err != nil {
 			if ctx.Err() != nil {
-				return errors.Errorf("interrupted while building %q: what is done stays in the cache", t.Name)
+				return errors.Errorf("interrupted while building %q: finished tools stay in the cache", t.Name)
 			}
 			return errors.Errorf("cannot build %q of tool %q: %v\n%s", o.Name, t.Name, err, tail(output.String()))
 		}
@@ -262,7 +262,7 @@ func (b *Builder) compile(ctx context.Context, t Tool, dir string) error {
 	return nil
 }
 
-// tail returns the last lines of what a build said, which hold its errors.
+// tail returns the last lines of a build's output, which contain its errors.
 func tail(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	if len(lines) > 10 {
@@ -271,8 +271,8 @@ func tail(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// ModuleDir returns where the module cache holds the upstream module of t, which
-// must be one.
+// ModuleDir returns the folder of t's upstream module in the module cache. t must be
+// a Go module.
 func (b *Builder) ModuleDir(ctx context.Context, t Tool) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", t.Module)
 	cmd.Dir = b.module(t)

@@ -31,7 +31,7 @@ func TestKey(t *testing.T) {
 		goVer  string
 	}{
 		"File": {
-			reason: "Another dependency should be another binary.",
+			reason: "Another dependency should result in another binary.",
 			tool:   tool, files: map[string][]byte{"go.mod": []byte("module a"), "go.sum": []byte("c")}, goVer: "go1.26.8",
 		},
 		"Boundary": {
@@ -39,11 +39,11 @@ func TestKey(t *testing.T) {
 			tool:   tool, files: map[string][]byte{"go.mod": []byte("module ab"), "go.sum": []byte("")}, goVer: "go1.26.8",
 		},
 		"Go": {
-			reason: "Another version of Go should be another binary.",
+			reason: "Another version of Go should result in another binary.",
 			tool:   tool, files: files, goVer: "go1.27.0",
 		},
 		"Flags": {
-			reason: "Other flags should be another binary.",
+			reason: "Other flags should result in another binary.",
 			tool:   Tool{Name: "etcd", Tags: "x", Outputs: tool.Outputs}, files: files, goVer: "go1.26.8",
 		},
 	}
@@ -56,8 +56,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestTableAgreesWithModules checks that the version of a tool in the table, which is for
-// people, is that of go.mod, or of the requirements.txt of a wheel.
+// TestTableAgreesWithModules checks that the version of a tool in the table is that in go.mod,
+// or in the requirements.txt of a wheel.
 func TestTableAgreesWithModules(t *testing.T) {
 	for _, tool := range Table() {
 		file, want := "go.mod", tool.Module+" "+tool.Version
@@ -74,15 +74,15 @@ func TestTableAgreesWithModules(t *testing.T) {
 	}
 }
 
-// TestRemoveLines makes sure that text which is to be removed must be there once.
+// TestRemoveLines checks that text is removed only if it occurs exactly once.
 func TestRemoveLines(t *testing.T) {
 	cases := map[string]struct {
 		reason, text, want string
 	}{
-		"Part":    {reason: "A line goes as a whole.", text: "opts.X", want: "a\nb\n\tc\nb\n"},
+		"Part":    {reason: "A whole line is removed.", text: "opts.X", want: "a\nb\n\tc\nb\n"},
 		"Several": {reason: "Text may span lines.", text: "b\n\tc", want: "a\n\topts.X = 1\nb\n"},
 		"Absent":  {reason: "Another version of the file is an error.", text: "opts.Y"},
-		"Twice":   {reason: "It is not known which is meant.", text: "b\n"},
+		"Twice":   {reason: "Ambiguous text is an error.", text: "b\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

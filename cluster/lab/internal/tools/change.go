@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// change makes a copy of t's module in dir, which uses a copy of the upstream module without the
-// lines of t.Removed, and returns its folder: an overlay cannot replace files of the module cache.
+// change copies t's module to dir, replaces its upstream module by a copy without the lines of
+// t.Removed, and returns its folder: an overlay cannot replace files of the module cache.
 func (b *Builder) change(ctx context.Context, t Tool, dir string) (string, error) {
 	if err := b.goCommand(ctx, t, b.module(t), "mod", "download", t.Module); err != nil {
 		return "", err
@@ -46,7 +46,8 @@ func (b *Builder) goCommand(ctx context.Context, t Tool, module string, args ...
 	return errors.Wrapf(err, "cannot run go %s for tool %q: %s", args[0], t.Name, tail(string(out)))
 }
 
-// removeLines removes the lines of a file with text, which may span several. It must occur once.
+// removeLines removes the lines with text from a file. The text, which may span several lines,
+// must occur once.
 func removeLines(file, text string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -54,7 +55,7 @@ func removeLines(file, text string) error {
 	}
 	prefix, suffix, found := strings.Cut(string(b), text)
 	if !found || strings.Contains(suffix, text) {
-		return errors.Errorf("cannot find one place with %q in %q", text, file)
+		return errors.Errorf("cannot find exactly one %q in %q", text, file)
 	}
 	prefix = prefix[:strings.LastIndex(prefix, "\n")+1]
 	_, suffix, _ = strings.Cut(suffix, "\n")

@@ -5,15 +5,15 @@ package tools
 
 import "strings"
 
-// Versions of tailscaled with which tests run proxies, beside the version that proxies have by
-// default. The first and the last one are the oldest and the newest of tailscaled.Tested;
+// proxyVersions are the versions of tailscaled with which tests run proxies, in addition to the
+// default version. The first and the last one are the oldest and the newest of tailscaled.Tested;
 // nightly runs use all.
 var proxyVersions = []string{"v1.86.2", "v1.90.9", "v1.92.5", "v1.94.2", "v1.96.5", "v1.98.10", "v1.100.0", newestProxy}
 
-// newestProxy needs a separate toolchain. Its programs are test programs: they lack Tailscale SSH
-// and have another version of gVisor than upstream's image, because no module proxy is certain to
-// serve what upstream's build uses, and they lack a line that only Windows uses and that this
-// version of gVisor does not know.
+// newestProxy needs a separate toolchain. Its programs are only for tests: they lack Tailscale SSH
+// and have another version of gVisor than upstream's image, because module proxies may lack the
+// versions that upstream's build uses. They also lack a line that only Windows needs and that does
+// not compile with this version of gVisor.
 const newestProxy = "v1.104.5"
 
 // Proxies returns the programs of Tailscale's container image in each version, oldest first. Each

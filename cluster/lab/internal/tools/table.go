@@ -13,46 +13,46 @@ import "slices"
 type Output struct {
 	// Name of the file in the cache.
 	Name string
-	// Package to build: an import path, or a folder relative to the module. Of a
-	// wheel it is the file in it. A name that ends in .test is of the package's
-	// tests, as one program.
+	// Package to build: an import path, or a folder relative to the module. For a
+	// wheel, it is the path of the file in the wheel. If Name ends in .test, the
+	// output is the package's test binary.
 	Package string
-	// Links are further names of the file, for programs that look at theirs.
+	// Links are further names of the file, for programs that depend on their name.
 	Links []string
 }
 
-// A Tool is what one folder of cluster/tools gives.
+// A Tool describes the programs of one folder of cluster/tools.
 type Tool struct {
 	// Name of the tool and of its folder below cluster/tools.
 	Name string
-	// Folder of the tool, relative to cluster/tools, if it is not there.
+	// Folder of the tool, relative to cluster/tools. Empty means Name.
 	Folder string
-	// Version of the upstream module, for people. go.mod decides, or the
+	// Version of the upstream module. It must be that in go.mod, or in the
 	// requirements.txt of a wheel.
 	Version string
-	// Module is the upstream module, where charts and CRDs are looked for.
+	// Module is the upstream module, which contains charts and CRDs.
 	Module string
-	// Wheel is the name of the Python distribution that brings the outputs. It is
+	// Wheel is the name of the Python distribution with the outputs. It is
 	// downloaded, not built. Empty for tools that are Go modules.
 	Wheel string
-	// LDFlags beside "-s -w".
+	// LDFlags are in addition to "-s -w".
 	LDFlags string
 	// Tags are Go build tags, separated by commas.
 	Tags string
-	// Toolchain is the toolchain of Go that the module needs, as GOTOOLCHAIN names it. Empty
-	// for the one that builds everything else.
+	// Toolchain is the Go toolchain that the module needs, as a value of GOTOOLCHAIN. Empty
+	// means the default.
 	Toolchain string
 	// Removed is the text whose lines are removed from a file of the upstream module, by file.
 	Removed map[string]string
-	// Outputs that the build makes.
+	// Outputs are the files that the build creates.
 	Outputs []Output
-	// Optional tools are no part of a lab: they are built when they are asked for.
+	// Optional tools are not part of every lab: commands that need them build them.
 	Optional bool
 }
 
-// Names of tools that are no part of every lab.
+// Names of tools that are not part of every lab.
 const (
-	// Operator is Tailscale's own operator, which benchmarks compare with.
+	// Operator is Tailscale's operator, with which benchmarks compare.
 	Operator = "tailscale-operator"
 	// EnvoyGateway is the control plane of Envoy, which is its data plane.
 	EnvoyGateway = "envoy-gateway"
@@ -73,13 +73,14 @@ const (
 	etcdVersion       = "v3.6.5"
 	pebbleVersion     = "v2.8.0"
 	helmVersion       = "v3.20.2"
-	// Envoy Gateway comes with Envoy of this version by default.
+	// envoyVersion is Envoy Gateway's default version of Envoy.
 	envoyGatewayVersion = "v1.9.1"
 	envoyVersion        = "v1.39.1"
-	// Its chart brings the CRDs of this version: tests of another would refuse them.
+	// Envoy Gateway's chart contains the CRDs of this version. Tests of another version
+	// reject them.
 	gatewayAPIVersion = "v1.6.1"
-	// Since v1.12 its commands are modules with replace directives, which no module proxy
-	// serves: the command is our own, of its packages.
+	// Since v1.12, cert-manager's commands are modules with replace directives, which no
+	// module proxy serves. The lab's command uses cert-manager's packages.
 	certManagerVersion = "v1.21.2"
 )
 
@@ -105,14 +106,14 @@ func Table() []Tool {
 			Outputs: []Output{{Name: "coredns", Package: "github.com/coredns/coredns"}},
 		},
 		{
-			// Only its controller of NetworkPolicies is used.
+			// The lab uses only its NetworkPolicy controller.
 			Name: "kube-router", Version: kubeRouterVersion, Module: "github.com/cloudnativelabs/kube-router/v2",
 			LDFlags: "-X github.com/cloudnativelabs/kube-router/v2/pkg/version.Version=" + kubeRouterVersion,
 			Outputs: []Output{{Name: "kube-router", Package: "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"}},
 		},
 		{
-			// Upstream's own tags for its container image; ts_include_cli makes
-			// tailscaled be tailscale when called so.
+			// The tags of upstream's container image. With ts_include_cli, tailscaled acts
+			// as tailscale when called by that name.
 			Name: "tailscale", Version: tailscaleVersion, Module: "tailscale.com",
 			Tags:    "ts_include_cli,ts_kube,ts_package_container",
 			LDFlags: "-X tailscale.com/version.longStamp=" + tailscaleVersion[1:] + " -X tailscale.com/version.shortStamp=" + tailscaleVersion[1:],
@@ -122,14 +123,14 @@ func Table() []Tool {
 			},
 		},
 		{
-			// Later versions return no Location when they finalize an order, like Let's
-			// Encrypt, and without it tailscaled's client fails:
+			// Later versions, unlike Let's Encrypt, return no Location when they finalize an
+			// order, and tailscaled's client fails without it:
 			// https://github.com/letsencrypt/pebble/issues/508
 			Name: "pebble", Version: pebbleVersion, Module: "github.com/letsencrypt/pebble/v2",
 			LDFlags: "-X main.version=" + pebbleVersion,
-			// A client that asks for its order while the certificate is issued stops all of
-			// Pebble, also at v2.10.1: wfe.Order has locked the order for reading, ca.CompleteOrder
-			// waits to write, and a second lock for reading (orderForDisplay) waits for that.
+			// A client that requests its order while the certificate is issued can deadlock
+			// Pebble, also at v2.10.1: wfe.Order holds a read lock of the order, ca.CompleteOrder
+			// waits for the write lock, and a second read lock (orderForDisplay) waits for it.
 			Removed: map[string]string{"wfe/wfe.go": "order.RLock()\n\tdefer order.RUnlock()\n\n\t// Copy the initial OrderRequest"},
 			Outputs: []Output{{Name: "pebble", Package: "github.com/letsencrypt/pebble/v2/cmd/pebble"}},
 		},
@@ -187,7 +188,7 @@ func Table() []Tool {
 	}, Proxies()...)
 }
 
-// Of returns the name of the tool that brings a program, which is one of the
+// Of returns the name of the tool that contains a program, which is one of the
 // table's outputs or links.
 func Of(program string) string {
 	for _, t := range Table() {

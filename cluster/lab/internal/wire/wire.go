@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire carries Ethernet frames between two links as a bad path of the Internet does:
-// late, with losses, and without the UDP that direct connections of a tailnet need. The kernel's
-// own emulation (tc-netem) is a module that many machines lack.
+// Package wire carries Ethernet frames between two links like a bad path of the Internet: with
+// latency and loss, and without the UDP that direct connections of a tailnet need. The kernel's
+// emulation (tc-netem) is a module that many machines lack.
 package wire
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A Path is what happens to frames between two links.
+// A Path describes a path between two links.
 type Path struct {
 	// RoundTrip is the time that a frame and its answer take together.
 	RoundTrip time.Duration `json:"roundTrip"`
@@ -25,17 +25,17 @@ type Path struct {
 	// MTU of both links, in bytes.
 	MTU int `json:"mtu"`
 
-	// Relayed loses all UDP but DNS and that of a cluster's node ports, so that nodes of a tailnet
-	// have no direct paths and send through DERP, by TCP, unless their cluster opens a node port.
+	// Relayed drops all UDP except DNS and that of a cluster's node ports, so that nodes of a
+	// tailnet have no direct paths and use DERP over TCP, unless their cluster opens a node port.
 	Relayed bool `json:"relayed"`
 
-	// Spared are TCP ports whose frames have a good path: what a test does not mean to slow
-	// down.
+	// Spared are TCP ports whose frames are neither delayed nor lost, for traffic that tests do
+	// not measure.
 	Spared []uint16 `json:"spared,omitempty"`
 }
 
-// Slow is a relayed path across the world with a tunnel in it: 150 ms, 1 % loss, and the least
-// MTU that IPv6 permits.
+// Slow returns a relayed path across the world with a tunnel in it: 150 ms, 1% loss, and the
+// smallest MTU that IPv6 permits.
 func Slow(spared ...uint16) Path {
 	return Path{RoundTrip: 150 * time.Millisecond, Loss: 0.01, MTU: 1280, Relayed: true, Spared: spared}
 }
@@ -49,7 +49,7 @@ const (
 	fateLost
 )
 
-// Numbers of protocols (IANA), and where fields are in a frame.
+// Protocol numbers (IANA), and offsets of fields in a frame.
 const (
 	etherTypeAt = 12
 	headerAt    = 14
@@ -68,8 +68,8 @@ func passes(port uint16) bool {
 	return port == portDNS || port >= firstNodePort && port <= lastNodePort
 }
 
-// transport returns the protocol above IP in a frame, and its ports. Protocol 0 is what is not
-// IP. A fragment without the ports has none.
+// transport returns the protocol above IP in a frame, and its ports. Protocol 0 means that the
+// frame is not IP. A fragment without the ports has none.
 func transport(frame []byte) (protocol byte, ports []uint16) {
 	if len(frame) < headerAt {
 		return 0, nil
@@ -99,12 +99,12 @@ func transport(frame []byte) (protocol byte, ports []uint16) {
 	return protocol, []uint16{binary.BigEndian.Uint16(packet[at:]), binary.BigEndian.Uint16(packet[at+2:])}
 }
 
-// fateOf decides about a frame without the dice.
+// fateOf returns the fate of a frame before random losses.
 func (p Path) fateOf(frame []byte) fate {
 	protocol, ports := transport(frame)
 	switch {
 	case protocol == 0:
-		// ARP and the like: a link that is up has neighbours.
+		// ARP and the like, without which a link that is up has no neighbors.
 		return fateSpared
 	case protocol == protocolUDP && p.Relayed && !slices.ContainsFunc(ports, passes):
 		return fateLost
@@ -114,21 +114,20 @@ func (p Path) fateOf(frame []byte) fate {
 	return fateLate
 }
 
-// Join carries frames between two links in both directions, until a link cannot be read from.
-// Each Read of a link returns a frame, and each Write takes one. seed makes the same frames get
-// lost again.
+// Join carries frames between two links in both directions, until a Read fails. Each Read of a
+// link returns a frame, and each Write takes one. The same seed loses the same frames.
 func (p Path) Join(a, b io.ReadWriter, seed uint64) {
 	go p.carry(a, b, rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // Dice, no secret.
 	go p.carry(b, a, rand.New(rand.NewPCG(seed, 2))) //nolint:gosec // As above.
 }
 
-// A parcel is a frame on its way.
+// A parcel is a frame in transit.
 type parcel struct {
 	frame []byte
 	due   time.Time
 }
 
-// onTheWay bounds the frames of a direction that are under way. More are lost, as at a router.
+// onTheWay limits the frames in transit per direction. Further frames are lost, as at a router.
 const onTheWay = 4096
 
 func (p Path) carry(from io.Reader, to io.Writer, dice *rand.Rand) {

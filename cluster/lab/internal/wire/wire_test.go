@@ -40,8 +40,8 @@ func TestFateOf(t *testing.T) {
 		frame  []byte
 		want   fate
 	}{
-		"ARP":        {reason: "Without neighbours nothing comes through.", path: Slow(), frame: frame(0x0806, 0, 0, 0), want: fateSpared},
-		"Short":      {reason: "A text that is no frame passes.", path: Slow(), frame: []byte{1, 2}, want: fateSpared},
+		"ARP":        {reason: "Without neighbors no traffic passes.", path: Slow(), frame: frame(0x0806, 0, 0, 0), want: fateSpared},
+		"Short":      {reason: "Bytes that are no frame pass.", path: Slow(), frame: []byte{1, 2}, want: fateSpared},
 		"WireGuard":  {reason: "A direct path is by UDP.", path: Slow(), frame: frame(etherIPv4, protocolUDP, 41641, 41641), want: fateLost},
 		"WireGuard6": {reason: "By IPv6, too.", path: Slow(), frame: frame(etherIPv6, protocolUDP, 41641, 41641), want: fateLost},
 		"Fragment":   {reason: "The rest of a datagram has no ports.", path: Slow(), frame: fragment, want: fateLost},
@@ -50,7 +50,7 @@ func TestFateOf(t *testing.T) {
 		"NodePort":   {reason: "A firewall may let node ports pass.", path: Slow(), frame: frame(etherIPv4, protocolUDP, 41641, 30000), want: fateLate},
 		"Pong":       {reason: "Their answers return.", path: Slow(), frame: frame(etherIPv6, protocolUDP, 32767, 41641), want: fateLate},
 		"DERP":       {reason: "Relayed traffic is late.", path: Slow(5000), frame: frame(etherIPv4, protocolTCP, 40000, 80), want: fateLate},
-		"Registry":   {reason: "Images are not what is tested.", path: Slow(5000), frame: frame(etherIPv4, protocolTCP, 40000, 5000), want: fateSpared},
+		"Registry":   {reason: "Image pulls are not tested.", path: Slow(5000), frame: frame(etherIPv4, protocolTCP, 40000, 5000), want: fateSpared},
 		"Layer":      {reason: "Nor are they in the other direction.", path: Slow(5000), frame: frame(etherIPv6, protocolTCP, 5000, 40000), want: fateSpared},
 		"Direct":     {reason: "A path that is not relayed carries UDP.", path: Path{}, frame: frame(etherIPv4, protocolUDP, 41641, 41641), want: fateLate},
 	}
@@ -63,7 +63,7 @@ func TestFateOf(t *testing.T) {
 	}
 }
 
-// A link is one end, whose frames a test sends and gets.
+// A link is one end, whose frames a test sends and receives.
 type link struct{ input, out chan []byte }
 
 func newLink() link { return link{input: make(chan []byte, 1000), out: make(chan []byte, 1000)} }
