@@ -73,6 +73,12 @@ func (l *Lab) FunctionReplicas(ctx context.Context, n int) error {
 	if _, err := l.kubectl(ctx, "patch", runtimeConfig, "--type=merge", "--patch="+patch); err != nil {
 		return err
 	}
+	// Crossplane v2.4.0 does not notice a change of a runtime configuration that an ImageConfig names,
+	// as for packages that are dependencies (packages.enabled=false of the chart), before it reconciles
+	// the revision for another reason.
+	if _, err := l.kubectl(ctx, "annotate", "functionrevisions.pkg.crossplane.io", "--all", "--overwrite", fmt.Sprintf("bench.example.org/replicas=%d", n)); err != nil {
+		return err
+	}
 	return l.until(ctx, fmt.Sprintf("%d pods of the function", n), func(ctx context.Context) error {
 		out, err := l.kubectl(ctx, "get", "pods", "--namespace=crossplane-system", "--selector="+functionPods,
 			`-o=jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {end}`)
