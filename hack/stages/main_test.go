@@ -14,6 +14,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// A canceler cancels a context at the first write, and keeps what is written.
+type canceler struct {
+	strings.Builder
+	cancel context.CancelFunc
+}
+
+func (c *canceler) Write(b []byte) (int, error) {
+	c.cancel()
+	return c.Builder.Write(b)
+}
+
+// TestInterrupt interrupts a target that runs: it ends by SIGTERM, and the next one does not run.
+func TestInterrupt(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "make")
+	script := "#!/bin/sh\ntrap 'echo terminated; exit 1' TERM\necho \"ran $2\"\nwhile :; do sleep 0.05; done\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &canceler{cancel: cancel}
+	if err := (&cli{Make: program, Targets: []string{"first", "second"}}).run(ctx, out, out); err == nil {
+		t.Error("want an error after an interrupt")
+	}
+	for _, want := range []string{"ran first\nterminated\n", "first   FAILED", "second  skipped"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q, got:\n%s", want, out)
+		}
+	}
+}
+
 func TestRun(t *testing.T) {
 	// The program prints its target, and fails for targets that begin with bad.
 	program := filepath.Join(t.TempDir(), "make")

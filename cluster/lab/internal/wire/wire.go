@@ -75,13 +75,13 @@ func transport(frame []byte) (protocol byte, ports []uint16) {
 		return 0, nil
 	}
 	packet := frame[headerAt:]
-	var at int
+	var offset int
 	switch binary.BigEndian.Uint16(frame[etherTypeAt:]) {
 	case etherIPv4:
 		if len(packet) < 20 {
 			return 0, nil
 		}
-		protocol, at = packet[9], int(packet[0]&0x0f)*4
+		protocol, offset = packet[9], int(packet[0]&0x0f)*4
 		if binary.BigEndian.Uint16(packet[6:])&0x1fff != 0 {
 			return protocol, nil
 		}
@@ -89,14 +89,14 @@ func transport(frame []byte) (protocol byte, ports []uint16) {
 		if len(packet) < 40 {
 			return 0, nil
 		}
-		protocol, at = packet[6], 40
+		protocol, offset = packet[6], 40
 	default:
 		return 0, nil
 	}
-	if len(packet) < at+4 || protocol != protocolTCP && protocol != protocolUDP {
+	if len(packet) < offset+4 || protocol != protocolTCP && protocol != protocolUDP {
 		return protocol, nil
 	}
-	return protocol, []uint16{binary.BigEndian.Uint16(packet[at:]), binary.BigEndian.Uint16(packet[at+2:])}
+	return protocol, []uint16{binary.BigEndian.Uint16(packet[offset:]), binary.BigEndian.Uint16(packet[offset+2:])}
 }
 
 // fateOf returns the fate of a frame before random losses.

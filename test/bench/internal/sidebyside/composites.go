@@ -75,7 +75,8 @@ func (l *Lab) FunctionReplicas(ctx context.Context, n int) error {
 	}
 	// Crossplane v2.4.0 does not notice a change of a runtime configuration that an ImageConfig names,
 	// as for packages that are dependencies (packages.enabled=false of the chart), before it reconciles
-	// the revision for another reason.
+	// the revision for another reason: EnqueuePackageRevisionsForRuntimeConfig
+	// (internal/controller/pkg/runtime/watch.go) compares only spec.runtimeConfigRef.
 	if _, err := l.kubectl(ctx, "annotate", "functionrevisions.pkg.crossplane.io", "--all", "--overwrite", fmt.Sprintf("bench.example.org/replicas=%d", n)); err != nil {
 		return err
 	}
