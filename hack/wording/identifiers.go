@@ -37,7 +37,7 @@ func checkIdentifiers(path string, files *token.FileSet, f *ast.File) []finding 
 	}
 	declarations(f, func(id *ast.Ident, kind ast.Expr) {
 		word := strings.ToLower(id.Name)
-		if particles[word] && !(test && word == "got") {
+		if particles[word] && (!test || word != "got") {
 			report(id, "is no noun; name the thing")
 		}
 		if id.Name != "at" || kind == nil {
