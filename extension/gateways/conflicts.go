@@ -25,8 +25,8 @@ const (
 	waitingMessage = "Waiting for Envoy Gateway"
 )
 
-// A claim is a host and a path prefix at a listener.
-type claim struct {
+// A location is a host and a path prefix at a listener.
+type location struct {
 	parent   parentKey
 	listener gwapiv1.SectionName
 	host     string
@@ -47,21 +47,21 @@ type holder struct {
 // host and a path that no other route occupies. Routes of users come first, then those of
 // TailscaleGateways with higher precedence, then the desired routes in order.
 func resolveConflicts(inputs input, desired []*desiredRoute, ls []listener, userRoutes []*route) {
-	claims := claimed(userRoutes)
+	locations := occupied(userRoutes)
 	for _, r := range inputs.precedingRoutes(ls) {
-		claims.add(r.claims(), holder{description: r.owner, service: true, peer: true})
+		locations.add(r.locations(), holder{description: r.owner, service: true, peer: true})
 	}
 	for _, w := range desired {
 		w.attachListeners(ls, inputs.object.GatewayName())
 		if w.State != "" && w.State != tailnetv1alpha1.GeneratedRoutePending {
 			continue
 		}
-		own := w.claims()
-		if i := slices.IndexFunc(own, claims.has); i >= 0 {
-			w.setConflict(claims[own[i]], inputs.object)
+		own := w.locations()
+		if i := slices.IndexFunc(own, locations.has); i >= 0 {
+			w.setConflict(locations[own[i]], inputs.object)
 			continue
 		}
-		claims.add(own, holder{description: w.target, service: true})
+		locations.add(own, holder{description: w.target, service: true})
 	}
 }
 
@@ -92,55 +92,55 @@ func (w *desiredRoute) attachListeners(ls []listener, gateway types.NamespacedNa
 	}
 }
 
-// claims returns the claims of the route at its listeners.
-func (w *desiredRoute) claims() []claim {
-	out := make([]claim, 0, len(w.listeners))
+// locations returns the locations of the route at its listeners.
+func (w *desiredRoute) locations() []location {
+	out := make([]location, 0, len(w.listeners))
 	for _, l := range w.listeners {
 		for _, h := range l.hosts(w.hosts()) {
-			out = append(out, claim{parent: l.parent, listener: l.name, host: h, prefix: w.PathPrefix})
+			out = append(out, location{parent: l.parent, listener: l.name, host: h, prefix: w.PathPrefix})
 		}
 	}
 	return out
 }
 
-// holders maps claims to the routes that occupy them.
-type holders map[claim]holder
+// holders maps locations to the routes that occupy them.
+type holders map[location]holder
 
-// has reports whether a claim is occupied.
-func (h holders) has(c claim) bool {
+// has reports whether a location is occupied.
+func (h holders) has(c location) bool {
 	_, ok := h[c]
 	return ok
 }
 
-// add adds a holder. The first holder of a claim stays.
-func (h holders) add(claims []claim, occupant holder) {
-	for _, c := range claims {
+// add adds a holder. The first holder of a location stays.
+func (h holders) add(locations []location, occupant holder) {
+	for _, c := range locations {
 		if !h.has(c) {
 			h[c] = occupant
 		}
 	}
 }
 
-// claimed returns the claims of the HTTPRoutes and GRPCRoutes of users, which Envoy Gateway
+// occupied returns the locations of the HTTPRoutes and GRPCRoutes of users, which Envoy Gateway
 // sorts together. Rules with more conditions than a path leave the other requests to further
 // routes.
-func claimed(userRoutes []*route) holders {
+func occupied(userRoutes []*route) holders {
 	out := holders{}
 	for _, r := range userRoutes {
 		if r.Key.Kind == ir.KindHTTPRoute || r.Key.Kind == ir.KindGRPCRoute {
-			out.add(r.claims(), holder{description: r.kind + " " + r.Key.String()})
+			out.add(r.locations(), holder{description: r.kind + " " + r.Key.String()})
 		}
 	}
 	return out
 }
 
-// claims returns the claims of a route at its listeners.
-func (r *route) claims() []claim {
-	var out []claim
+// locations returns the locations of a route at its listeners.
+func (r *route) locations() []location {
+	var out []location
 	for _, prefix := range prefixes(r) {
 		for _, l := range r.listeners {
 			for _, h := range l.hosts(r.Info.Hostnames) {
-				out = append(out, claim{parent: l.parent, listener: l.name, host: h, prefix: prefix})
+				out = append(out, location{parent: l.parent, listener: l.name, host: h, prefix: prefix})
 			}
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestClaimed checks which routes of users prevent a generated route.
-func TestClaimed(t *testing.T) {
+// TestOccupied checks which routes of users prevent a generated route.
+func TestOccupied(t *testing.T) {
 	const (
 		all     = `{hostPattern: "{service}.local", pathPrefix: "/", protocol: HTTP}`
 		cart    = `{hostPattern: "{service}.local", pathPrefix: "/shop.Cart/", protocol: HTTP}`

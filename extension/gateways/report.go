@@ -69,9 +69,9 @@ func nameOfGenerated(g tailnetv1alpha1.ReportedGeneratedRoute) generatedName {
 	return generatedName{g.Tailnet, g.Direction, g.Service, g.Namespace}
 }
 
-// claimOf returns the claim of a route of a user to a place in the report.
-func (e earlier) claimOf(r tailnetv1alpha1.ReportedRoute) quota.Claim {
-	out := quota.Claim{Owner: r.Namespace, Cost: 1, UID: r.UID}
+// requestOf returns the request of a route of a user to a place in the report.
+func (e earlier) requestOf(r tailnetv1alpha1.ReportedRoute) quota.Request {
+	out := quota.Request{Owner: r.Namespace, Cost: 1, UID: r.UID}
 	if r.Created != nil {
 		out.Created = r.Created.Time
 	}
@@ -81,9 +81,9 @@ func (e earlier) claimOf(r tailnetv1alpha1.ReportedRoute) quota.Claim {
 	return out
 }
 
-// generatedClaim returns the claim of a generated route to a place in the report.
-func (e earlier) generatedClaim(g tailnetv1alpha1.ReportedGeneratedRoute) quota.Claim {
-	out := quota.Claim{Cost: 1, Rank: slices.Index(worstFirst, g.State)}
+// generatedRequest returns the request of a generated route to a place in the report.
+func (e earlier) generatedRequest(g tailnetv1alpha1.ReportedGeneratedRoute) quota.Request {
+	out := quota.Request{Cost: 1, Rank: slices.Index(worstFirst, g.State)}
 	if e.generated[nameOfGenerated(g)] {
 		out.Allocated = 1
 	}
@@ -137,7 +137,7 @@ func reportRoutes(routes []*route, permitted func(ir.RouteKey, ir.BackendRef) bo
 		}
 		sources[nameOfRoute(all[i])] = r
 	}
-	out, n := quota.Admit(maxRoutes, all, previous.claimOf)
+	out, n := quota.Admit(maxRoutes, all, previous.requestOf)
 	omitted := tailnetv1alpha1.ReportedOmissions{Routes: int32(n)}
 	for i := range out {
 		if fillRoute(&out[i], sources[nameOfRoute(out[i])], permitted, hosts, previous) {
@@ -177,31 +177,31 @@ func fillRoute(dst *tailnetv1alpha1.ReportedRoute, r *route, permitted func(ir.R
 // size. A route that has grown beyond it has the parts that were reported before.
 func (r *result) fillReport() {
 	omitted := r.omitted
-	generated, n := quota.Admit(maxRoutes, r.generated(), r.previous.generatedClaim)
+	generated, n := quota.Admit(maxRoutes, r.generated(), r.previous.generatedRequest)
 	omitted.GeneratedRoutes += int32(n)
-	claims := make([]quota.Claim, 0, len(r.userRoutes)+len(generated))
+	requests := make([]quota.Request, 0, len(r.userRoutes)+len(generated))
 	for _, v := range r.userRoutes {
-		c := r.previous.claimOf(v)
+		c := r.previous.requestOf(v)
 		c.Cost, c.Rank = size(v), len(worstFirst)
 		if c.Allocated > 0 {
 			c.Allocated = size(r.previous.reduced(v))
 		}
-		claims = append(claims, c)
+		requests = append(requests, c)
 	}
 	for _, g := range generated {
-		c := r.previous.generatedClaim(g)
+		c := r.previous.generatedRequest(g)
 		c.Owner, c.Cost = ownerOfGenerated, size(g)
 		c.Allocated *= c.Cost
-		claims = append(claims, c)
+		requests = append(requests, c)
 	}
-	parts := quota.Allocate(maxBytes, claims)
+	parts := quota.Allocate(maxBytes, requests)
 	r.report.Routes, r.report.GeneratedRoutes, r.report.Omitted = nil, nil, nil
 	for i, v := range r.userRoutes {
 		switch {
 		case parts[i] == 0:
 			omitted.Routes++
 			continue
-		case parts[i] < claims[i].Cost:
+		case parts[i] < requests[i].Cost:
 			omitted.TruncatedRoutes++
 			v = r.previous.reduced(v)
 		}

@@ -88,7 +88,7 @@ func (p *Prober) leave(t *target, endpoints iter.Seq[*endpoint]) {
 }
 
 // join adds a target to its endpoints, and removes it from its former ones. Endpoints that stay
-// keep their records, and those beyond the limit of the namespace have none.
+// keep their states, and those beyond the limit of the namespace have none.
 func (p *Prober) join(at time.Time, wanted *ir.Target, t *target) {
 	t.wanted = wanted
 	// The store has forgotten a target that was missing for a moment.
@@ -134,10 +134,10 @@ func (p *Prober) join(at time.Time, wanted *ir.Target, t *target) {
 	p.short[wanted.Key] = t
 }
 
-// settle stores a record, and reports whether the status changed.
-func (p *Prober) settle(e *endpoint, current Record) (transition bool) {
-	previous := e.Record
-	e.Record = current
+// settle stores a state, and reports whether the status changed.
+func (p *Prober) settle(e *endpoint, current State) (transition bool) {
+	previous := e.State
+	e.State = current
 	if previous.Status == current.Status {
 		return false
 	}

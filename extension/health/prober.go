@@ -85,7 +85,7 @@ type Prober struct {
 type endpoint struct {
 	check Check
 	facts Facts
-	Record
+	State
 
 	// targets are those that have it. Keys would need several times the memory.
 	targets map[*target]struct{}

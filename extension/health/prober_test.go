@@ -285,7 +285,7 @@ func TestTargetsComeAndGo(t *testing.T) {
 		l.store.set(web)
 		l.p.Changed()
 		after(time.Minute)
-		l.want(t, "an endpoint that returns starts with a new record", ir.Placement{Unhealthy: unhealthy("a")})
+		l.want(t, "an endpoint that returns starts with a new state", ir.Placement{Unhealthy: unhealthy("a")})
 	})
 }
 

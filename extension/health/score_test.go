@@ -76,7 +76,7 @@ func TestScoreProperties(t *testing.T) {
 	}
 }
 
-func TestRecord(t *testing.T) {
+func TestState(t *testing.T) {
 	th := Thresholds{Score: ScoreThreshold, Healthy: 2, Unhealthy: 3}
 	type want struct {
 		Status  Status
@@ -111,7 +111,7 @@ func TestRecord(t *testing.T) {
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			r := Record{}
+			r := State{}
 			for _, result := range tc.results {
 				r = r.Next(map[rune]Result{'S': {OK: true, Answered: true}, 'E': {Answered: true, Reason: "e"}, 'F': {Reason: "f"}}[result], tc.facts, tc.th, tc.blind)
 			}
@@ -124,14 +124,14 @@ func TestRecord(t *testing.T) {
 
 func TestLearn(t *testing.T) {
 	th := Thresholds{Score: ScoreThreshold, Healthy: 1, Unhealthy: 1}
-	r := Record{Status: Unknown}.Learn(Facts{Offline: true}, th)
+	r := State{Status: Unknown}.Learn(Facts{Offline: true}, th)
 	if r.Status != Unhealthy || r.Score != doubtful {
 		t.Errorf("a device that is offline: %+v", r)
 	}
 	if r = r.Learn(Facts{}, th); r.Status != Unknown || r.Score != best {
 		t.Errorf("a device that is online again, without a probe: %+v", r)
 	}
-	r = Record{}.Next(Result{OK: true}, Facts{}, th, false).Learn(Facts{Offline: true}, th).Learn(Facts{}, th)
+	r = State{}.Next(Result{OK: true}, Facts{}, th, false).Learn(Facts{Offline: true}, th).Learn(Facts{}, th)
 	if r.Status != Healthy {
 		t.Errorf("a device that is online again, and answered before: %+v", r)
 	}

@@ -99,7 +99,7 @@ func (p *Prober) show(k ir.TargetKey, t *target) Target {
 	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: make([]Endpoint, 0, len(t.endpoints))}
 	localOnly := t.placed.LocalOnly && slices.ContainsFunc(t.wanted.Candidates, func(c ir.Candidate) bool { return !c.Remote })
 	for i, e := range t.endpoints {
-		c, r := t.wanted.Candidates[i], t.record(i)
+		c, r := t.wanted.Candidates[i], t.state(i)
 		n := Endpoint{
 			Name: c.Source, Address: c.Address.Host, Port: c.Address.Port,
 			Status: r.Status, IsHealthy: r.Status != Unhealthy, IsLocal: !c.Remote, HealthScore: r.Score,

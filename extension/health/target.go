@@ -9,7 +9,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// A target holds the state of a target apart from its endpoints' records.
+// A target holds the state of a target apart from its endpoints' states.
 type target struct {
 	// wanted is the target in the snapshot, and endpoints are those of its candidates, in their order. Nil
 	// for one that is not probed, of which there are so many.
@@ -68,7 +68,7 @@ const percent = 100
 // A tally counts endpoints. Those that are not probed are in unprobed alone: nothing is known of them.
 type tally struct{ all, unhealthy, proven, unprobed int }
 
-func (c *tally) add(e *endpoint, r Record, t Thresholds) {
+func (c *tally) add(e *endpoint, r State, t Thresholds) {
 	if e == nil && r.Status == Unknown {
 		c.unprobed++
 		return
@@ -94,26 +94,26 @@ func (c tally) failing(enough int) bool {
 	return c.proven*percent < enough*c.all
 }
 
-// record returns the record of the endpoint with an index.
-func (t *target) record(i int) Record {
+// state returns the state of the endpoint with an index.
+func (t *target) state(i int) State {
 	if e := t.endpoints[i]; e != nil {
-		return e.Record
+		return e.State
 	}
-	r := Record{Status: Unknown, Score: best}
+	r := State{Status: Unknown, Score: best}
 	if t.wanted.Candidates[i].Offline {
 		r = r.Learn(Facts{Offline: true}, t.thresholds())
 	}
 	return r
 }
 
-// place returns the placement of the target's endpoints by their records, and sets the time of the
+// place returns the placement of the target's endpoints by their states, and sets the time of the
 // next update.
 func (t *target) place(at time.Time) ir.Placement {
 	var local, primary tally
 	out := ir.Placement{}
 	th := t.thresholds()
 	for i, e := range t.endpoints {
-		c, r := t.wanted.Candidates[i], t.record(i)
+		c, r := t.wanted.Candidates[i], t.state(i)
 		if r.Status == Unhealthy {
 			if out.Unhealthy == nil {
 				out.Unhealthy = map[ir.Address]bool{}

@@ -168,7 +168,7 @@ func bootstrapSum(gateway types.NamespacedName, b ir.Bootstrap) any {
 	}{gateway, b}
 }
 
-// digestBootstrap returns the contribution of the bootstrap of a Gateway's Envoys.
-func (s *Store) digestBootstrap(e *edit, c contributor) contribution {
-	return contributionOf(c.NamespacedName, bootstrapSum(c.NamespacedName, e.next.Bootstraps.Get(c.NamespacedName)))
+// digestBootstrap returns the part of the bootstrap of a Gateway's Envoys.
+func (s *Store) digestBootstrap(e *edit, c entry) digestPart {
+	return digestPartOf(c.NamespacedName, bootstrapSum(c.NamespacedName, e.next.Bootstraps.Get(c.NamespacedName)))
 }

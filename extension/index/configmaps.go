@@ -55,7 +55,7 @@ func (all *objects) wantConfigMaps(o *gwapiv1.BackendTLSPolicy, n types.Namespac
 			}
 		}
 	}
-	all.configMapShares.set(contributor{section: targetSection, NamespacedName: n}, w)
+	all.configMapShares.set(entry{section: targetSection, NamespacedName: n}, w)
 }
 
 // settleConfigMaps decides which ConfigMaps are watched, and marks the targets of the BackendTLSPolicies

@@ -71,40 +71,40 @@ func endpointsOf(namespace string) refgrant.Referrer {
 	return refgrant.Referrer{Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleEndpointsKind, Namespace: namespace}
 }
 
-// A claim is an object with an address, and the Service that the object belongs to. The
+// An addressOwner is an object with an address, and the Service that the object belongs to. The
 // Service has no name for an EndpointSlice without one.
-type claim struct {
+type addressOwner struct {
 	owner   grouped
 	service types.NamespacedName
 }
 
 // owners are the objects with an address in the cluster, and the addresses by object.
 type owners struct {
-	claims    map[netip.Addr][]claim
+	byAddress map[netip.Addr][]addressOwner
 	addresses map[grouped][]netip.Addr
 }
 
 func newOwners() owners {
-	return owners{claims: map[netip.Addr][]claim{}, addresses: map[grouped][]netip.Addr{}}
+	return owners{byAddress: map[netip.Addr][]addressOwner{}, addresses: map[grouped][]netip.Addr{}}
 }
 
-// claim replaces the addresses of an object, and marks the targets that depend on one of the
+// setAddresses replaces the addresses of an object, and marks the targets that depend on one of the
 // old or new addresses. It does nothing if Envoys may not connect to any address.
-func (all *objects) claim(owner grouped, service types.NamespacedName, addresses []netip.Addr, p *pending) {
+func (all *objects) setAddresses(owner grouped, service types.NamespacedName, addresses []netip.Addr, p *pending) {
 	if !all.dialPolicy.Direct {
 		return
 	}
 	o := &all.owners
 	for _, a := range o.addresses[owner] {
-		o.claims[a] = slices.DeleteFunc(o.claims[a], func(c claim) bool { return c.owner == owner })
-		if len(o.claims[a]) == 0 {
-			delete(o.claims, a)
+		o.byAddress[a] = slices.DeleteFunc(o.byAddress[a], func(c addressOwner) bool { return c.owner == owner })
+		if len(o.byAddress[a]) == 0 {
+			delete(o.byAddress, a)
 		}
 		p.ref(refAddress, types.NamespacedName{Name: a.String()})
 	}
 	delete(o.addresses, owner)
 	for _, a := range addresses {
-		o.claims[a] = append(o.claims[a], claim{owner: owner, service: service})
+		o.byAddress[a] = append(o.byAddress[a], addressOwner{owner: owner, service: service})
 		p.ref(refAddress, types.NamespacedName{Name: a.String()})
 	}
 	if len(addresses) > 0 {
@@ -175,7 +175,7 @@ func (v *view) refuse(referrer refgrant.Referrer, a netip.Addr) refusal {
 	foreign := map[string][]types.NamespacedName{}
 	for _, f := range forms {
 		v.lookup(refAddress, types.NamespacedName{Name: f.String()})
-		for _, c := range v.owners.claims[f] {
+		for _, c := range v.owners.byAddress[f] {
 			if c.service.Namespace != referrer.Namespace && v.owns(c) {
 				foreign[c.service.Namespace] = append(foreign[c.service.Namespace], c.service)
 			}
@@ -195,7 +195,7 @@ func (v *view) refuse(referrer refgrant.Referrer, a netip.Addr) refusal {
 
 // owns reports whether the addresses of an object are its Service's own. The controller of
 // EndpointSlices leaves those of a Service without a selector alone, also if another client wrote them.
-func (v *view) owns(c claim) bool {
+func (v *view) owns(c addressOwner) bool {
 	if c.owner.kind != refSlices {
 		return true
 	}

@@ -11,30 +11,30 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// A contribution is the part of a contributor in the digests of its Gateways.
-type contribution struct {
+// A digestPart is the part of an entry in the digests of its Gateways.
+type digestPart struct {
 	gateways []types.NamespacedName
 	sum      uint64
 }
 
-// contributionOf returns the contribution of a part to the digest of one Gateway. A nil part
-// contributes nothing.
-func contributionOf(gateway types.NamespacedName, part any) contribution {
-	if part == nil {
-		return contribution{}
+// digestPartOf returns the part of the digest of one Gateway that contains a value. Without a value
+// there is none.
+func digestPartOf(gateway types.NamespacedName, value any) digestPart {
+	if value == nil {
+		return digestPart{}
 	}
-	return contribution{gateways: []types.NamespacedName{gateway}, sum: ir.Sum(part)}
+	return digestPart{gateways: []types.NamespacedName{gateway}, sum: ir.Sum(value)}
 }
 
-// digests are the contributions to the digests of Gateways, and the sums of targets' shapes:
+// digests are the parts of the digests of Gateways, and the sums of targets' shapes:
 // the shape of a target is summed up once, even if a thousand routes name the target.
 type digests struct {
-	contributions map[contributor]contribution
-	targets       map[ir.TargetKey]uint64
+	parts   map[entry]digestPart
+	targets map[ir.TargetKey]uint64
 }
 
 func newDigests() digests {
-	return digests{contributions: map[contributor]contribution{}, targets: map[ir.TargetKey]uint64{}}
+	return digests{parts: map[entry]digestPart{}, targets: map[ir.TargetKey]uint64{}}
 }
 
 // recomputeDigests updates the digests of Gateways.
@@ -45,34 +45,34 @@ func (s *Store) recomputeDigests(e *edit) {
 		if s.digests.targets[k] = current; current == 0 {
 			delete(s.digests.targets, k)
 		}
-		for dependent := range s.namedBy[consumer{target: k}] {
-			if _, ok := e.contributors[dependent]; ok {
+		for c := range s.namedBy[dependent{target: k}] {
+			if _, ok := e.entries[c]; ok {
 				continue
 			}
-			p := s.digests.contributions[dependent]
+			p := s.digests.parts[c]
 			p.sum += grown
-			s.replaceContribution(e, dependent, p)
+			s.replaceDigestPart(e, c, p)
 		}
 	}
-	for c := range e.contributors {
-		s.replaceContribution(e, c, sections[c.section].digest(s, e, c))
+	for c := range e.entries {
+		s.replaceDigestPart(e, c, sections[c.section].digest(s, e, c))
 	}
 }
 
-// readmit marks the contribution of a contributor that has not changed, if other Gateways than before
+// readmit marks the part of an entry that has not changed, if other Gateways than before
 // admit it.
-func (s *Store) readmit(e *edit, c contributor, gateways []types.NamespacedName) {
-	if !slices.Equal(s.digests.contributions[c].gateways, gateways) {
-		e.contributors[c] = struct{}{}
+func (s *Store) readmit(e *edit, c entry, gateways []types.NamespacedName) {
+	if !slices.Equal(s.digests.parts[c].gateways, gateways) {
+		e.entries[c] = struct{}{}
 		e.translate = true
 	}
 }
 
-// replaceContribution replaces the contribution of a contributor in the digests of Gateways.
-func (s *Store) replaceContribution(e *edit, c contributor, current contribution) {
-	old, ok := s.digests.contributions[c]
-	if s.digests.contributions[c] = current; len(current.gateways) == 0 {
-		delete(s.digests.contributions, c)
+// replaceDigestPart replaces the part of an entry in the digests of Gateways.
+func (s *Store) replaceDigestPart(e *edit, c entry, current digestPart) {
+	old, ok := s.digests.parts[c]
+	if s.digests.parts[c] = current; len(current.gateways) == 0 {
+		delete(s.digests.parts, c)
 	}
 	if !ok && len(current.gateways) == 0 {
 		return
@@ -81,9 +81,9 @@ func (s *Store) replaceContribution(e *edit, c contributor, current contribution
 	if sections[c.section].auxiliary {
 		increment = 0
 	}
-	add := func(gateway types.NamespacedName, sum uint64, contributors int) {
+	add := func(gateway types.NamespacedName, sum uint64, entries int) {
 		d := e.next.Digests.Get(gateway)
-		d = ir.Digest{Sum: d.Sum + sum, Contributors: d.Contributors + contributors}
+		d = ir.Digest{Sum: d.Sum + sum, Entries: d.Entries + entries}
 		e.next.Digests.Put(e.next, gateway, d, d == ir.Digest{})
 	}
 	for _, g := range old.gateways {

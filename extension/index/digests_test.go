@@ -58,8 +58,8 @@ func TestGatewayDigestsFollowState(t *testing.T) {
 			if remaining := maps.Collect(s.Snapshot().GatewayDigests()); len(remaining) > 0 {
 				t.Errorf("want no digests after all objects are deleted, got %v", remaining)
 			}
-			if len(s.digests.contributions)+len(s.digests.targets) > 0 {
-				t.Errorf("contributions of deleted objects are kept: %v", s.digests)
+			if len(s.digests.parts)+len(s.digests.targets) > 0 {
+				t.Errorf("digestParts of deleted objects are kept: %v", s.digests)
 			}
 		})
 	}

@@ -189,14 +189,14 @@ func TestEveryStep(t *testing.T) {
 				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(ir.KeyPair{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: -want, +got\n%s", seed, step, description, diff)
 				}
-				if diff := cmp.Diff(fresh.built, s.built, cmp.AllowUnexported(builtConsumer{}, consumer{}, ref{})); diff != "" {
+				if diff := cmp.Diff(fresh.built, s.built, cmp.AllowUnexported(builtDependent{}, dependent{}, ref{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: dependencies: -want, +got\n%s", seed, step, description, diff)
 				}
-				if diff := cmp.Diff(fresh.namedBy, s.namedBy, cmp.AllowUnexported(consumer{}, contributor{})) +
-					cmp.Diff(fresh.readers, s.readers, cmp.AllowUnexported(contributor{})) + cmp.Diff(fresh.foreign, s.foreign) + cmp.Diff(fresh.objects.permitted, s.objects.permitted); diff != "" {
-					t.Fatalf("seed %d, step %d: %s: contributors: -want, +got\n%s", seed, step, description, diff)
+				if diff := cmp.Diff(fresh.namedBy, s.namedBy, cmp.AllowUnexported(dependent{}, entry{})) +
+					cmp.Diff(fresh.readers, s.readers, cmp.AllowUnexported(entry{})) + cmp.Diff(fresh.foreign, s.foreign) + cmp.Diff(fresh.objects.permitted, s.objects.permitted); diff != "" {
+					t.Fatalf("seed %d, step %d: %s: entries: -want, +got\n%s", seed, step, description, diff)
 				}
-				if diff := cmp.Diff(fresh.digests, s.digests, cmp.AllowUnexported(digests{}, contributor{}, contribution{})); diff != "" {
+				if diff := cmp.Diff(fresh.digests, s.digests, cmp.AllowUnexported(digests{}, entry{}, digestPart{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: digests: -want, +got\n%s", seed, step, description, diff)
 				}
 				if diff := cmp.Diff(fresh.Hosts(), s.Hosts()) + cmp.Diff(fresh.Secrets(), s.Secrets()) + cmp.Diff(fresh.ConfigMaps(), s.ConfigMaps()); diff != "" {
@@ -228,7 +228,7 @@ func TestEverySection(t *testing.T) {
 		}
 	}
 	contributes := [sectionCount]bool{}
-	for c := range s.digests.contributions {
+	for c := range s.digests.parts {
 		contributes[c.section] = true
 	}
 	for id, section := range sections {

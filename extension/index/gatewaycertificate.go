@@ -115,7 +115,7 @@ func certificateSum(gateway types.NamespacedName, c *ir.ClientCertificate) any {
 	}{gateway, *c}
 }
 
-// digestCertificate returns the contribution of a Gateway's client certificate.
-func (s *Store) digestCertificate(e *edit, c contributor) contribution {
-	return contributionOf(c.NamespacedName, certificateSum(c.NamespacedName, e.next.Certificates.Get(c.NamespacedName)))
+// digestCertificate returns the part of a Gateway's client certificate.
+func (s *Store) digestCertificate(e *edit, c entry) digestPart {
+	return digestPartOf(c.NamespacedName, certificateSum(c.NamespacedName, e.next.Certificates.Get(c.NamespacedName)))
 }

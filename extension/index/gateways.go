@@ -60,7 +60,7 @@ func (all *objects) admitting(gateways []types.NamespacedName, namespace string)
 func (all *objects) markAdmitted(gateway types.NamespacedName, p *pending) {
 	for k, r := range all.routes {
 		if all.attaches(r.Parents, gateway) {
-			p.mark(routeContributor(k))
+			p.mark(routeEntry(k))
 		}
 	}
 	for t := range all.policyDependents {

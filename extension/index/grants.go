@@ -97,7 +97,7 @@ func (s *Store) recomputeGrants(e *edit) {
 		e.resum(grantSum(g, permitted), grantSum(g, permits))
 		e.next.Grants.Put(e.next, g, true, !permits)
 		for k := range s.foreign[g.Object.Namespace] {
-			e.contributors[routeContributor(k)] = struct{}{}
+			e.entries[routeEntry(k)] = struct{}{}
 		}
 	}
 }

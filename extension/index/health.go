@@ -20,7 +20,7 @@ func (s *Store) SetHealth(placements map[ir.TargetKey]ir.Placement) {
 	began := time.Now()
 	d := newPending()
 	for k, p := range placements {
-		if len(s.namedBy[consumer{target: k}]) == 0 || s.objects.placements[k].Equal(p) {
+		if len(s.namedBy[dependent{target: k}]) == 0 || s.objects.placements[k].Equal(p) {
 			continue
 		}
 		if p.IsZero() {

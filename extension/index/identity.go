@@ -19,17 +19,17 @@ import (
 // identityObjects are the identity listeners that TailscaleGateways ask for, by Gateway, and
 // the Gateways of those TailscaleGateways.
 type identityObjects struct {
-	identities      group[identity]
-	identityGateway map[types.NamespacedName]types.NamespacedName
+	requestedListeners group[requestedListeners]
+	identityGateway    map[types.NamespacedName]types.NamespacedName
 }
 
 func newIdentityObjects() identityObjects {
-	return identityObjects{identities: group[identity]{}, identityGateway: map[types.NamespacedName]types.NamespacedName{}}
+	return identityObjects{requestedListeners: group[requestedListeners]{}, identityGateway: map[types.NamespacedName]types.NamespacedName{}}
 }
 
-// An identity holds the names of the identity listeners that TailscaleGateways of a namespace
+// requestedListeners holds the names of the identity listeners that TailscaleGateways of a namespace
 // ask for.
-type identity struct {
+type requestedListeners struct {
 	namespace string
 	listeners []string
 }
@@ -56,7 +56,7 @@ func (all *objects) putIdentity(change *input, p *pending) (bool, error) {
 
 func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, change *input, p *pending) {
 	if old, ok := all.identityGateway[change.name]; ok {
-		all.identities.unset(old, change.name)
+		all.requestedListeners.unset(old, change.name)
 		p.markName(identitySection, old)
 		delete(all.identityGateway, change.name)
 	}
@@ -81,13 +81,13 @@ func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, cha
 		return
 	}
 	all.identityGateway[change.name] = g
-	all.identities.set(g, change.name, identity{namespace: change.name.Namespace, listeners: names})
+	all.requestedListeners.set(g, change.name, requestedListeners{namespace: change.name.Namespace, listeners: names})
 	p.markName(identitySection, g)
 }
 
 // serveIdentities marks all Gateways with identity listeners.
 func (all *objects) serveIdentities(p *pending) {
-	for n := range all.identities {
+	for n := range all.requestedListeners {
 		p.markName(identitySection, n)
 	}
 }
@@ -99,7 +99,7 @@ func (all *objects) serveIdentities(p *pending) {
 // Gateway of another namespace, and nothing of it reaches the Gateway.
 func (all *objects) identityListeners(gateway types.NamespacedName) []ir.IdentityListener {
 	var out []ir.IdentityListener
-	for _, request := range all.identities.sorted(gateway) {
+	for _, request := range all.requestedListeners.sorted(gateway) {
 		if !all.grants.PermitGateway(request.namespace, gateway) {
 			continue
 		}
@@ -147,7 +147,7 @@ func identitySum(gateway types.NamespacedName, ls []ir.IdentityListener) any {
 	}{gateway, ls}
 }
 
-// digestIdentity returns the contribution of a Gateway's identity listeners.
-func (s *Store) digestIdentity(e *edit, c contributor) contribution {
-	return contributionOf(c.NamespacedName, identitySum(c.NamespacedName, e.next.IdentityListeners.Get(c.NamespacedName)))
+// digestIdentity returns the part of a Gateway's identity listeners.
+func (s *Store) digestIdentity(e *edit, c entry) digestPart {
+	return digestPartOf(c.NamespacedName, identitySum(c.NamespacedName, e.next.IdentityListeners.Get(c.NamespacedName)))
 }

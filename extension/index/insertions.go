@@ -372,7 +372,7 @@ func (s *Store) reportRefused(e *edit, n types.NamespacedName, refused map[ir.Ro
 	}
 	updated := *old
 	updated.Refused = refused
-	e.digest(contributor{section: policySection, NamespacedName: n}, policySum(old), policySum(&updated))
+	e.digest(entry{section: policySection, NamespacedName: n}, policySum(old), policySum(&updated))
 	e.policies = true
 	e.next.Policies.Put(e.next, n, &updated, false)
 }

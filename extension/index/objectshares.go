@@ -21,7 +21,7 @@ type objectShares struct {
 	// perNamespace is the limit of a namespace, and total that of all.
 	perNamespace, total int
 
-	wants  map[string]map[contributor]objectWant
+	wants  map[string]map[entry]objectWant
 	shares map[string]*objectShare
 
 	// dirty are the namespaces whose wants have changed, and most the current limit of a namespace.
@@ -48,13 +48,13 @@ type objectShare struct {
 func newObjectShares(perNamespace, total int, changed chan<- struct{}) *objectShares {
 	return &objectShares{
 		perNamespace: perNamespace, total: total, changed: changed,
-		wants: map[string]map[contributor]objectWant{}, shares: map[string]*objectShare{},
+		wants: map[string]map[entry]objectWant{}, shares: map[string]*objectShare{},
 		dirty: map[string]struct{}{}, most: perNamespace,
 	}
 }
 
 // set replaces what an object wants.
-func (s *objectShares) set(c contributor, w objectWant) {
+func (s *objectShares) set(c entry, w objectWant) {
 	previous, ok := s.wants[c.Namespace][c]
 	switch {
 	case slices.Equal(previous.names, w.names) && (!ok || previous.created.Equal(w.created)):
@@ -63,7 +63,7 @@ func (s *objectShares) set(c contributor, w objectWant) {
 		delete(s.wants[c.Namespace], c)
 	default:
 		if s.wants[c.Namespace] == nil {
-			s.wants[c.Namespace] = map[contributor]objectWant{}
+			s.wants[c.Namespace] = map[entry]objectWant{}
 		}
 		s.wants[c.Namespace][c] = w
 	}
@@ -81,7 +81,7 @@ func (s *objectShares) admits(namespace string, n types.NamespacedName) bool {
 
 // settle decides again, and returns the objects that name something that is admitted now and was not
 // before, or the reverse.
-func (s *objectShares) settle() map[contributor]struct{} {
+func (s *objectShares) settle() map[entry]struct{} {
 	if len(s.dirty) == 0 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (s *objectShares) settle() map[contributor]struct{} {
 			s.dirty[n] = struct{}{}
 		}
 	}
-	changed := map[contributor]struct{}{}
+	changed := map[entry]struct{}{}
 	for n := range s.dirty {
 		s.admit(n, changed)
 	}
@@ -105,15 +105,15 @@ func (s *objectShares) settle() map[contributor]struct{} {
 // collect collects what the objects of a namespace name.
 func (s *objectShares) collect(namespace string) {
 	wants := s.wants[namespace]
-	order := make([]contributor, 0, len(wants))
+	order := make([]entry, 0, len(wants))
 	for c := range wants {
 		order = append(order, c)
 	}
-	slices.SortFunc(order, func(a, b contributor) int {
+	slices.SortFunc(order, func(a, b entry) int {
 		if d := wants[a].created.Compare(wants[b].created); d != 0 {
 			return d
 		}
-		return compareContributors(a, b)
+		return compareEntries(a, b)
 	})
 	if s.shares[namespace] == nil {
 		s.shares[namespace] = &objectShare{}
@@ -155,7 +155,7 @@ func (s *objectShares) limit() int {
 }
 
 // admit decides about a namespace, and adds the objects for which something changed.
-func (s *objectShares) admit(namespace string, changed map[contributor]struct{}) {
+func (s *objectShares) admit(namespace string, changed map[entry]struct{}) {
 	share := s.shares[namespace]
 	previous := share.admitted
 	share.admitted = map[types.NamespacedName]struct{}{}

@@ -63,7 +63,7 @@ func testShares(t *testing.T, perNamespace, all int) {
 				for i := first; i < last; i++ {
 					w.names = append(w.names, types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(i)})
 				}
-				c := contributor{section: policySection, NamespacedName: types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(-created)}}
+				c := entry{section: policySection, NamespacedName: types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(-created)}}
 				s.set(c, w)
 				// A state in between should leave no trace.
 				s.settle()
@@ -107,7 +107,7 @@ func TestSharesChanged(t *testing.T) {
 		for _, n := range names {
 			w.names = append(w.names, name(n))
 		}
-		s.set(contributor{section: policySection, NamespacedName: name(object)}, w)
+		s.set(entry{section: policySection, NamespacedName: name(object)}, w)
 		s.settle()
 	}
 	steps := []struct {

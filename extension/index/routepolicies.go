@@ -201,7 +201,7 @@ func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
 // recomputePolicies updates the marked policies, and those whose Secrets are read now and were not
 // before, or the reverse. It attaches the rules of the policies at the targets of those that changed.
 func (s *Store) recomputePolicies(e *edit) {
-	built := map[contributor]*ir.RoutePolicy{}
+	built := map[entry]*ir.RoutePolicy{}
 	for c := range e.marked(policySection) {
 		policy := s.objects.buildPolicy(c.NamespacedName)
 		want := objectWant{names: s.objects.readableSecrets(policy)}
@@ -267,7 +267,7 @@ func (all *objects) buildPolicy(n types.NamespacedName) *ir.RoutePolicy {
 }
 
 // recomputePolicy updates a policy to a new state.
-func (s *Store) recomputePolicy(e *edit, c contributor, current *ir.RoutePolicy) {
+func (s *Store) recomputePolicy(e *edit, c entry, current *ir.RoutePolicy) {
 	n := c.NamespacedName
 	old := e.next.Policies.Get(n)
 	if current != nil {
@@ -294,7 +294,7 @@ func (s *Store) recomputePolicy(e *edit, c contributor, current *ir.RoutePolicy)
 		}
 	}
 	e.next.Policies.Put(e.next, n, current, current == nil)
-	s.name(e, c, policyConsumers(old), policyConsumers(current))
+	s.name(e, c, policyDependents(old), policyDependents(current))
 }
 
 // policySum returns the part of a policy in digests. It leaves out information for people.
@@ -307,10 +307,10 @@ func policySum(p *ir.RoutePolicy) any {
 	return out
 }
 
-// policyConsumers returns the targets that a policy's rules send requests to, with the
+// policyDependents returns the targets that a policy's rules send requests to, with the
 // protocols of the routes that the policy is attached to.
-func policyConsumers(p *ir.RoutePolicy) map[consumer]struct{} {
-	out := map[consumer]struct{}{}
+func policyDependents(p *ir.RoutePolicy) map[dependent]struct{} {
+	out := map[dependent]struct{}{}
 	if p == nil {
 		return out
 	}
@@ -322,7 +322,7 @@ func policyConsumers(p *ir.RoutePolicy) map[consumer]struct{} {
 		for _, k := range kinds {
 			for _, r := range p.Rules {
 				for _, b := range r.Backends {
-					out[consumer{target: b.Target(k)}] = struct{}{}
+					out[dependent{target: b.Target(k)}] = struct{}{}
 				}
 			}
 		}
@@ -330,15 +330,15 @@ func policyConsumers(p *ir.RoutePolicy) map[consumer]struct{} {
 	return out
 }
 
-// digestPolicy returns the contribution of a policy to the Gateways where it takes effect, and that
+// digestPolicy returns the part of a policy in the digests of the Gateways where it takes effect, and that
 // admit its routes.
-func (s *Store) digestPolicy(e *edit, c contributor) contribution {
+func (s *Store) digestPolicy(e *edit, c entry) digestPart {
 	p := e.next.Policies.Get(c.NamespacedName)
 	if p == nil {
-		return contribution{}
+		return digestPart{}
 	}
-	out := contribution{gateways: s.objects.admitting(p.Served, c.Namespace), sum: ir.Sum(policySum(p))}
-	for named := range policyConsumers(p) {
+	out := digestPart{gateways: s.objects.admitting(p.Served, c.Namespace), sum: ir.Sum(policySum(p))}
+	for named := range policyDependents(p) {
 		out.sum += s.digests.targets[named.target]
 	}
 	return out

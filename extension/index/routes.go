@@ -67,14 +67,14 @@ func (all *objects) putListenerSet(o *gwapiv1.ListenerSet, change *input, p *pen
 
 // markRoute marks a route and its settings.
 func (p *pending) markRoute(k ir.RouteKey) {
-	p.mark(routeContributor(k))
+	p.mark(routeEntry(k))
 	p.markSettings(k)
 }
 
 // serveRoutes marks all routes.
 func (all *objects) serveRoutes(p *pending) {
 	for k := range all.routes {
-		p.mark(routeContributor(k))
+		p.mark(routeEntry(k))
 	}
 }
 
@@ -151,7 +151,7 @@ func (s *Store) recomputeRoutes(e *edit) {
 			}
 		}
 		s.nameForeign(k, old, current)
-		s.name(e, c, consumers(old), consumers(current))
+		s.name(e, c, dependents(old), dependents(current))
 	}
 }
 
@@ -166,16 +166,16 @@ func routeSum(r *ir.Route) any {
 	return out
 }
 
-// digestRoute returns the contribution of a route with its settings, targets and
+// digestRoute returns the part of a route with its settings, targets and
 // permissions, to the Gateways that admit it.
-func (s *Store) digestRoute(e *edit, c contributor) contribution {
+func (s *Store) digestRoute(e *edit, c entry) digestPart {
 	k := c.route()
 	r := e.next.Routes.Get(k)
 	if r == nil {
-		return contribution{}
+		return digestPart{}
 	}
-	out := contribution{gateways: s.objects.admitting(r.Gateways, k.Namespace), sum: ir.Sum(routeSum(r)) + ir.Sum(settingsSum(k, e.next.Settings.Get(k)))}
-	for named := range consumers(r) {
+	out := digestPart{gateways: s.objects.admitting(r.Gateways, k.Namespace), sum: ir.Sum(routeSum(r)) + ir.Sum(settingsSum(k, e.next.Settings.Get(k)))}
+	for named := range dependents(r) {
 		out.sum += s.digests.targets[named.target]
 	}
 	for _, rule := range r.Rules {
@@ -188,9 +188,9 @@ func (s *Store) digestRoute(e *edit, c contributor) contribution {
 	return out
 }
 
-// consumers returns the consumers that a route names.
-func consumers(r *ir.Route) map[consumer]struct{} {
-	out := map[consumer]struct{}{}
+// dependents returns the dependents that a route names.
+func dependents(r *ir.Route) map[dependent]struct{} {
+	out := map[dependent]struct{}{}
 	if r == nil {
 		return out
 	}
@@ -199,14 +199,14 @@ func consumers(r *ir.Route) map[consumer]struct{} {
 		for _, b := range rule.Backends {
 			switch {
 			case b.Ours():
-				out[consumer{target: b.Target(r.Key.Kind)}] = struct{}{}
+				out[dependent{target: b.Target(r.Key.Kind)}] = struct{}{}
 			case b.Kind == ir.BackendService && mixed:
-				out[consumer{service: b.ServicePort(r.Key.Kind)}] = struct{}{}
+				out[dependent{service: b.ServicePort(r.Key.Kind)}] = struct{}{}
 			}
 		}
 		for _, b := range rule.Mirrors {
 			if b.Ours() {
-				out[consumer{target: b.Target(r.Key.Kind)}] = struct{}{}
+				out[dependent{target: b.Target(r.Key.Kind)}] = struct{}{}
 			}
 		}
 	}

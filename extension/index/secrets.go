@@ -111,7 +111,7 @@ func (all *objects) readableSecrets(p *ir.RoutePolicy) []types.NamespacedName {
 }
 
 // readSecrets replaces the Secrets that may be read for a policy or Gateway.
-func (s *Store) readSecrets(reader contributor, shares *objectShares, want objectWant) {
+func (s *Store) readSecrets(reader entry, shares *objectShares, want objectWant) {
 	for _, n := range shares.wants[reader.Namespace][reader].names {
 		if slices.Contains(want.names, n) {
 			continue
@@ -122,7 +122,7 @@ func (s *Store) readSecrets(reader contributor, shares *objectShares, want objec
 	}
 	for _, n := range want.names {
 		if s.readers[n] == nil {
-			s.readers[n] = map[contributor]struct{}{}
+			s.readers[n] = map[entry]struct{}{}
 		}
 		s.readers[n][reader] = struct{}{}
 	}

@@ -15,21 +15,21 @@ import (
 // A new kind of content is a file with these functions and a row in sections. Functions may
 // be nil.
 type section struct {
-	// store stores a changed object and marks the contributors that depend on it. It reports
+	// store stores a changed object and marks the entries that depend on it. It reports
 	// whether the section reads objects of that kind.
 	store func(all *objects, change *input, p *pending) (bool, error)
 
-	// recompute updates the draft for the contributors that are marked.
+	// recompute updates the draft for the entries that are marked.
 	recompute func(s *Store, e *edit)
 
-	// digest returns the part of a contributor in the digests of Gateways.
-	digest func(s *Store, e *edit, c contributor) contribution
+	// digest returns the part of an entry in the digests of Gateways.
+	digest func(s *Store, e *edit, c entry) digestPart
 
-	// auxiliary reports that the section's contributors change the digest of a Gateway, but
+	// auxiliary reports that the section's entries change the digest of a Gateway, but
 	// do not create one without others: they alone need no translation.
 	auxiliary bool
 
-	// serve marks the contributors that depend on the set of served Gateways.
+	// serve marks the entries that depend on the set of served Gateways.
 	serve func(all *objects, p *pending)
 }
 
@@ -66,27 +66,27 @@ var sections = [sectionCount]section{
 	grantSection:       {store: (*objects).putGrant, recompute: (*Store).recomputeGrants},
 }
 
-// A contributor is an entry of a section, such as a route or the client certificate of a
-// Gateway, that may contribute to digests and name consumers.
-type contributor struct {
+// An entry of a section, such as a route or the client certificate of a Gateway, may have a part in
+// digests and name dependents.
+type entry struct {
 	section sectionID
 
-	// kind of a route. It is empty for other contributors.
+	// kind of a route. It is empty for other entries.
 	kind ir.RouteKind
 	types.NamespacedName
 }
 
-func routeContributor(k ir.RouteKey) contributor {
-	return contributor{section: routeSection, kind: k.Kind, NamespacedName: k.NamespacedName}
+func routeEntry(k ir.RouteKey) entry {
+	return entry{section: routeSection, kind: k.Kind, NamespacedName: k.NamespacedName}
 }
 
-// compareContributors orders contributors.
-func compareContributors(a, b contributor) int {
+// compareEntries orders entries.
+func compareEntries(a, b entry) int {
 	return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.kind, b.kind), ir.CompareNames(a.NamespacedName, b.NamespacedName))
 }
 
 // route returns the key of a route.
-func (c contributor) route() ir.RouteKey {
+func (c entry) route() ir.RouteKey {
 	return ir.RouteKey{Kind: c.kind, NamespacedName: c.NamespacedName}
 }
 
@@ -103,9 +103,9 @@ func newInput(c Change) *input {
 	return &input{Change: c, reading: *c.read, name: types.NamespacedName{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}}
 }
 
-// A pending holds the contributors and lookups that a change may affect.
+// A pending holds the entries and lookups that a change may affect.
 type pending struct {
-	contributors [sectionCount]map[contributor]struct{}
+	entries [sectionCount]map[entry]struct{}
 
 	// refs are the lookups with a new result, and targets those with a new placement.
 	refs    map[ref]struct{}
@@ -116,17 +116,17 @@ func newPending() *pending {
 	return &pending{refs: map[ref]struct{}{}, targets: map[ir.TargetKey]struct{}{}}
 }
 
-// mark marks a contributor, to be recomputed.
-func (p *pending) mark(c contributor) {
-	if p.contributors[c.section] == nil {
-		p.contributors[c.section] = map[contributor]struct{}{}
+// mark marks an entry, to be recomputed.
+func (p *pending) mark(c entry) {
+	if p.entries[c.section] == nil {
+		p.entries[c.section] = map[entry]struct{}{}
 	}
-	p.contributors[c.section][c] = struct{}{}
+	p.entries[c.section][c] = struct{}{}
 }
 
-// markName marks the contributor with a name, to be recomputed.
+// markName marks the entry with a name, to be recomputed.
 func (p *pending) markName(s sectionID, n types.NamespacedName) {
-	p.mark(contributor{section: s, NamespacedName: n})
+	p.mark(entry{section: s, NamespacedName: n})
 }
 
 // ref records a lookup with a new result, so that the targets that depend on it are
@@ -143,20 +143,20 @@ type edit struct {
 	// translate reports that more than endpoints changed.
 	translate bool
 
-	// contributors are those whose contributions to digests changed.
-	contributors map[contributor]struct{}
+	// entries are those whose digestParts to digests changed.
+	entries map[entry]struct{}
 
-	// consumers are those that are named now and were not before, and the reverse.
-	consumers map[consumer]struct{}
+	// dependents are those that are named now and were not before, and the reverse.
+	dependents map[dependent]struct{}
 
-	// endpoints are the consumers with other localities, and reshaped the targets with
+	// endpoints are the dependents with other localities, and reshaped the targets with
 	// further changes.
-	endpoints []consumer
+	endpoints []dependent
 	reshaped  []ir.TargetKey
 
 	// routes are the routes with other rules, with the names of their endpoint lists before
 	// the change.
-	routes map[contributor][]string
+	routes map[entry][]string
 
 	// policies reports that a TailscaleRoutePolicy or its state changed.
 	policies bool
@@ -170,19 +170,19 @@ type edit struct {
 
 func newEdit(s *ir.Snapshot, p *pending) *edit {
 	return &edit{
-		next: s.Edit(), pending: p, contributors: map[contributor]struct{}{},
-		consumers: map[consumer]struct{}{}, routes: map[contributor][]string{}, attached: map[ir.PolicyTarget]struct{}{},
+		next: s.Edit(), pending: p, entries: map[entry]struct{}{},
+		dependents: map[dependent]struct{}{}, routes: map[entry][]string{}, attached: map[ir.PolicyTarget]struct{}{},
 	}
 }
 
-// marked returns the marked contributors of a section.
-func (e *edit) marked(s sectionID) map[contributor]struct{} { return e.pending.contributors[s] }
+// marked returns the marked entries of a section.
+func (e *edit) marked(s sectionID) map[entry]struct{} { return e.pending.entries[s] }
 
-// digest replaces the old part of a contributor in the digest by the new one, and marks its
-// contribution to the digests of Gateways.
-func (e *edit) digest(c contributor, old, current any) {
+// digest replaces the old part of an entry in the digest by the new one, and marks
+// the entry, whose part in the digests of Gateways changes.
+func (e *edit) digest(c entry, old, current any) {
 	e.resum(old, current)
-	e.contributors[c] = struct{}{}
+	e.entries[c] = struct{}{}
 }
 
 // resum replaces an old part of the digest by a new one.

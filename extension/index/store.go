@@ -73,16 +73,16 @@ type Store struct {
 	mu      sync.Mutex
 	objects *objects
 
-	// namedBy are the routes and policies that name a consumer. A consumer without any is
+	// namedBy are the routes and policies that name a dependent. A dependent without any is
 	// dropped.
-	namedBy map[consumer]map[contributor]struct{}
+	namedBy map[dependent]map[entry]struct{}
 
 	// ruleNames are the names of the endpoint lists of a route's rules, if it has any.
-	ruleNames map[contributor][]string
+	ruleNames map[entry][]string
 
-	// built are the consumers that exist, and dependents those by lookup.
-	built      map[consumer]*builtConsumer
-	dependents map[ref]map[*builtConsumer]struct{}
+	// built are the dependents that exist, and byLookup those by what they look up.
+	built    map[dependent]*builtDependent
+	byLookup map[ref]map[*builtDependent]struct{}
 
 	// foreign are the routes that name objects of another namespace, by that namespace.
 	foreign map[string]map[ir.RouteKey]struct{}
@@ -92,7 +92,7 @@ type Store struct {
 	subscriptions map[*Subscription]struct{}
 
 	// readers are the policies and Gateways for which a Secret may be read.
-	readers map[types.NamespacedName]map[contributor]struct{}
+	readers map[types.NamespacedName]map[entry]struct{}
 
 	// hosts receives a value when the DNS names that targets need change.
 	hosts   chan struct{}
@@ -105,14 +105,14 @@ type Store struct {
 func NewStore() *Store {
 	s := &Store{
 		objects:       newObjects(),
-		namedBy:       map[consumer]map[contributor]struct{}{},
-		ruleNames:     map[contributor][]string{},
-		built:         map[consumer]*builtConsumer{},
-		dependents:    map[ref]map[*builtConsumer]struct{}{},
+		namedBy:       map[dependent]map[entry]struct{}{},
+		ruleNames:     map[entry][]string{},
+		built:         map[dependent]*builtDependent{},
+		byLookup:      map[ref]map[*builtDependent]struct{}{},
 		foreign:       map[string]map[ir.RouteKey]struct{}{},
 		digests:       newDigests(),
 		subscriptions: map[*Subscription]struct{}{},
-		readers:       map[types.NamespacedName]map[contributor]struct{}{},
+		readers:       map[types.NamespacedName]map[entry]struct{}{},
 		hosts:         make(chan struct{}, 1),
 		revised:       map[chan<- struct{}]struct{}{},
 		metrics:       newMetrics(),
@@ -254,7 +254,7 @@ func (s *Store) Hosts() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[string][]string{}
-	for r, dependents := range s.dependents {
+	for r, dependents := range s.byLookup {
 		if r.kind != refHost {
 			continue
 		}

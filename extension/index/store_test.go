@@ -116,8 +116,8 @@ func TestApplyInAnyOrder(t *testing.T) {
 		if diff := cmp.Diff(&ir.Snapshot{}, s.Snapshot(), compareSnapshots()); diff != "" {
 			t.Fatalf("seed %d: the Snapshot is not empty: -want, +got\n%s", seed, diff)
 		}
-		if len(s.built)+len(s.dependents)+len(s.namedBy)+len(s.ruleNames)+len(s.foreign)+len(s.objects.permissions)+len(s.objects.permitted)+len(s.objects.groups)+len(s.objects.identityGateway)+len(s.objects.identities) > 0 {
-			t.Fatalf("seed %d: dependencies are left: %v %v %v %v %v %v", seed, s.built, s.dependents, s.namedBy, s.objects.groups, s.foreign, s.objects.permitted)
+		if len(s.built)+len(s.byLookup)+len(s.namedBy)+len(s.ruleNames)+len(s.foreign)+len(s.objects.permissions)+len(s.objects.permitted)+len(s.objects.groups)+len(s.objects.identityGateway)+len(s.objects.requestedListeners) > 0 {
+			t.Fatalf("seed %d: dependencies are left: %v %v %v %v %v %v", seed, s.built, s.byLookup, s.namedBy, s.objects.groups, s.foreign, s.objects.permitted)
 		}
 	}
 }

@@ -116,8 +116,8 @@ func (s *Store) publish(e *edit) {
 		most += 1 + len(s.namedBy[c])
 	}
 	names := make([]string, 0, most)
-	// A route may name several consumers. A single consumer cannot name it twice.
-	seen := map[contributor]struct{}{}
+	// A route may name several dependents. A single dependent cannot name it twice.
+	seen := map[entry]struct{}{}
 	for _, c := range e.endpoints {
 		if c.target != (ir.TargetKey{}) {
 			names = append(names, c.target.ClusterName())

@@ -102,13 +102,13 @@ func (all *objects) putTarget(change *input, p *pending) (bool, error) {
 		p.ref(refAttachment, n)
 	case *corev1.Service:
 		put(all.kubeServices, n, parse.ParseService(o), change.Deleted)
-		all.claim(grouped{kind: refService, NamespacedName: n}, n, unlessGone(change.Deleted, addressesOfService(o)), p)
+		all.setAddresses(grouped{kind: refService, NamespacedName: n}, n, unlessGone(change.Deleted, addressesOfService(o)), p)
 		p.ref(refService, n)
 	case *discoveryv1.EndpointSlice:
 		s := o.Labels[discoveryv1.LabelServiceName]
 		refused := func(a netip.Addr) bool { return all.dialPolicy.refused(a) != "" }
 		putGrouped(all, p, all.slices, refSlices, n, parse.ParseEndpointSlice(o, refused), change.Deleted || s == "", ir.Sibling(n, s))
-		all.claim(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unlessGone(change.Deleted, addressesOfSlice(o)), p)
+		all.setAddresses(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unlessGone(change.Deleted, addressesOfSlice(o)), p)
 	case *gwapiv1.BackendTLSPolicy:
 		all.putTLSPolicy(o, change, p)
 	case *gwapiv1beta1.ReferenceGrant:
@@ -138,51 +138,51 @@ func putGrouped[T any](all *objects, p *pending, g group[T], k refKind, n types.
 	}
 }
 
-// A consumer is built from other objects: a target, or the endpoints of a Service that a
+// A dependent is built from other objects: a target, or the endpoints of a Service that a
 // rule names in addition to one of our kinds. One of the fields is set.
-type consumer struct {
+type dependent struct {
 	target  ir.TargetKey
 	service ir.ServicePort
 }
 
-// A builtConsumer is a consumer with its lookups. A consumer is a large key, and the least map has room
-// for eight, so dependents has pointers.
-type builtConsumer struct {
-	consumer
+// A builtDependent is a dependent with its lookups. A dependent is a large key, and the least map has room
+// for eight, so byLookup has pointers.
+type builtDependent struct {
+	dependent
 	lookups map[ref]struct{}
 }
 
-// name records which consumers a contributor named before and names now.
-func (s *Store) name(e *edit, c contributor, old, current map[consumer]struct{}) {
+// name records which dependents an entry named before and names now.
+func (s *Store) name(e *edit, c entry, old, current map[dependent]struct{}) {
 	for named := range old {
 		delete(s.namedBy[named], c)
 		if len(s.namedBy[named]) == 0 {
 			delete(s.namedBy, named)
-			e.consumers[named] = struct{}{}
+			e.dependents[named] = struct{}{}
 		}
 	}
 	for named := range current {
 		if s.namedBy[named] == nil {
-			s.namedBy[named] = map[contributor]struct{}{}
-			e.consumers[named] = struct{}{}
+			s.namedBy[named] = map[entry]struct{}{}
+			e.dependents[named] = struct{}{}
 		}
 		s.namedBy[named][c] = struct{}{}
 	}
 }
 
-// recomputeTargets rebuilds the consumers that have lookups with a new result, and builds
+// recomputeTargets rebuilds the dependents that have lookups with a new result, and builds
 // those that are named first. It drops those that are not named any more.
 func (s *Store) recomputeTargets(e *edit) {
 	s.objects.settleConfigMaps(e.pending)
 	for r := range e.pending.refs {
-		for b := range s.dependents[r] {
-			e.consumers[b.consumer] = struct{}{}
+		for b := range s.byLookup[r] {
+			e.dependents[b.dependent] = struct{}{}
 		}
 	}
 	for k := range e.pending.targets {
-		e.consumers[consumer{target: k}] = struct{}{}
+		e.dependents[dependent{target: k}] = struct{}{}
 	}
-	for c := range e.consumers {
+	for c := range e.dependents {
 		if len(s.namedBy[c]) == 0 {
 			s.drop(e, c)
 			continue
@@ -190,12 +190,12 @@ func (s *Store) recomputeTargets(e *edit) {
 		s.rebuild(e, c)
 	}
 	for _, k := range s.objects.shares.settle() {
-		s.rebuild(e, consumer{target: k})
+		s.rebuild(e, dependent{target: k})
 	}
 }
 
-// drop removes a consumer.
-func (s *Store) drop(e *edit, c consumer) {
+// drop removes a dependent.
+func (s *Store) drop(e *edit, c dependent) {
 	if b := s.built[c]; b != nil {
 		for r := range b.lookups {
 			s.forget(b, r)
@@ -214,8 +214,8 @@ func (s *Store) drop(e *edit, c consumer) {
 	e.next.Targets.Delete(e.next, c.target)
 }
 
-// rebuild builds a consumer, and records what it looks up.
-func (s *Store) rebuild(e *edit, c consumer) {
+// rebuild builds a dependent, and records what it looks up.
+func (s *Store) rebuild(e *edit, c dependent) {
 	v := s.objects.view()
 	if c.target == (ir.TargetKey{}) {
 		s.rebuildService(e, v, c)
@@ -224,7 +224,7 @@ func (s *Store) rebuild(e *edit, c consumer) {
 	}
 	b := s.built[c]
 	if b == nil {
-		b = &builtConsumer{consumer: c}
+		b = &builtDependent{dependent: c}
 		s.built[c] = b
 	}
 	for r := range b.lookups {
@@ -233,27 +233,27 @@ func (s *Store) rebuild(e *edit, c consumer) {
 		}
 	}
 	for r := range v.lookups {
-		if s.dependents[r] == nil {
-			s.dependents[r] = map[*builtConsumer]struct{}{}
+		if s.byLookup[r] == nil {
+			s.byLookup[r] = map[*builtDependent]struct{}{}
 		}
-		if _, ok := s.dependents[r][b]; !ok {
+		if _, ok := s.byLookup[r][b]; !ok {
 			s.hostsChanged(r)
 		}
-		s.dependents[r][b] = struct{}{}
+		s.byLookup[r][b] = struct{}{}
 	}
 	b.lookups = v.lookups
 }
 
-// forget records that a consumer does not depend on a lookup any more.
-func (s *Store) forget(b *builtConsumer, r ref) {
-	delete(s.dependents[r], b)
+// forget records that a dependent does not depend on a lookup any more.
+func (s *Store) forget(b *builtDependent, r ref) {
+	delete(s.byLookup[r], b)
 	s.hostsChanged(r)
-	if len(s.dependents[r]) == 0 {
-		delete(s.dependents, r)
+	if len(s.byLookup[r]) == 0 {
+		delete(s.byLookup, r)
 	}
 }
 
-func (s *Store) rebuildService(e *edit, v *view, c consumer) {
+func (s *Store) rebuildService(e *edit, v *view, c dependent) {
 	protocol := corev1.ProtocolTCP
 	if c.service.UDP {
 		protocol = corev1.ProtocolUDP
@@ -268,7 +268,7 @@ func (s *Store) rebuildService(e *edit, v *view, c consumer) {
 	e.endpoints = append(e.endpoints, c)
 }
 
-func (s *Store) rebuildTarget(e *edit, v *view, c consumer) {
+func (s *Store) rebuildTarget(e *edit, v *view, c dependent) {
 	old := e.next.Targets.Get(c.target)
 	current := v.build(c.target, old)
 	s.objects.shares.set(c.target, v.size())

@@ -54,7 +54,7 @@ func (all *objects) putSettings(change *input, p *pending) (bool, error) {
 
 // markSettings marks the settings of a route.
 func (p *pending) markSettings(k ir.RouteKey) {
-	p.mark(contributor{section: settingsSection, kind: k.Kind, NamespacedName: k.NamespacedName})
+	p.mark(entry{section: settingsSection, kind: k.Kind, NamespacedName: k.NamespacedName})
 }
 
 // serveSettings marks the settings of all routes.
@@ -76,7 +76,7 @@ func (s *Store) recomputeSettings(e *edit) {
 		if old.Equal(current) {
 			continue
 		}
-		e.digest(routeContributor(k), settingsSum(k, old), settingsSum(k, current))
+		e.digest(routeEntry(k), settingsSum(k, old), settingsSum(k, current))
 		e.next.PutSettings(e.next, k, current)
 	}
 }

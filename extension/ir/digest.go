@@ -13,14 +13,14 @@ import (
 	"k8s.io/utils/dump"
 )
 
-// A Digest of a Gateway is the sum of its contributors' sums, so that it does not depend on
+// A Digest of a Gateway is the sum of its parts, so that it does not depend on
 // the order of changes.
 type Digest struct {
 	Sum uint64
 
-	// Contributors is the number of contributors that need a translation: routes, policies
+	// Entries is the number of entries that need a translation: routes, policies
 	// and identity listeners. A certificate or a bootstrap alone needs none.
-	Contributors int
+	Entries int
 }
 
 // GatewayDigest returns the digest of everything that the clusters and routes of a Gateway
@@ -31,7 +31,7 @@ type Digest struct {
 // Gateway without any of these.
 func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
 	d := s.tables.Digests.Get(gateway)
-	if d.Contributors == 0 {
+	if d.Entries == 0 {
 		return ""
 	}
 	return d.String()
@@ -41,7 +41,7 @@ func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
 func (s *Snapshot) GatewayDigests() iter.Seq2[types.NamespacedName, string] {
 	return func(yield func(types.NamespacedName, string) bool) {
 		for n, d := range s.tables.Digests.All() {
-			if d.Contributors > 0 && !yield(n, d.String()) {
+			if d.Entries > 0 && !yield(n, d.String()) {
 				return
 			}
 		}

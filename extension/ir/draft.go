@@ -10,16 +10,16 @@ type Draft struct {
 
 	Tables
 
-	identity *identity
+	token *token
 	changed  bool
 }
 
-// An identity distinguishes Drafts. It is not empty, because pointers to empty values may be equal.
-type identity struct{ _ byte }
+// A token distinguishes Drafts. It is not empty, because pointers to empty values may be equal.
+type token struct{ _ byte }
 
 // Edit returns a Draft that begins as the Snapshot. The Snapshot does not change.
 func (s *Snapshot) Edit() *Draft {
-	return &Draft{Revision: s.Revision, Digest: s.Digest, PolicyRevision: s.PolicyRevision, Tables: s.tables, identity: &identity{}}
+	return &Draft{Revision: s.Revision, Digest: s.Digest, PolicyRevision: s.PolicyRevision, Tables: s.tables, token: &token{}}
 }
 
 // Changed reports whether a Table of the Draft was written to.

@@ -47,17 +47,17 @@ func (s *Snapshot) RouteClusterName(k RouteKey, rule string, t TargetKey) string
 // nor list may become that of another rule before Envoy's routes have changed too. Weights
 // are not part of the hash, so they change in place.
 func (r *Route) RuleName(i int) string {
-	n := ruleName{route: r.Key, identity: r.Rules[i].identity()}
+	n := ruleName{route: r.Key, hash: r.Rules[i].hash()}
 	for _, earlier := range r.Rules[:i] {
-		if earlier.identity() == n.identity {
+		if earlier.hash() == n.hash {
 			n.further++
 		}
 	}
 	return n.String()
 }
 
-// identity returns the hash of the rule's name and backends.
-func (r Rule) identity() string {
+// hash returns the hash of the rule's name and backends.
+func (r Rule) hash() string {
 	const digits = 16
 	buf := make([]byte, 0, 128)
 	buf = append(append(buf, r.Name...), '\n')
@@ -78,15 +78,15 @@ func (r Rule) identity() string {
 // A ruleName is the parsed name of a rule's endpoint list.
 type ruleName struct {
 	route    RouteKey
-	identity string
+	hash string
 
-	// further is the number of earlier rules with that identity.
+	// further is the number of earlier rules with that hash.
 	further int
 }
 
 // String returns the name that RuleName describes.
 func (n ruleName) String() string {
-	out := RulePrefix + strings.Join([]string{string(n.route.Kind), n.route.Namespace, n.route.Name, n.identity}, "/")
+	out := RulePrefix + strings.Join([]string{string(n.route.Kind), n.route.Namespace, n.route.Name, n.hash}, "/")
 	if n.further > 0 {
 		out += "/" + strconv.Itoa(n.further)
 	}
@@ -103,7 +103,7 @@ func parseRuleName(name string) (ruleName, bool) {
 	if len(p) != 4 && len(p) != 5 {
 		return ruleName{}, false
 	}
-	out := ruleName{route: RouteKey{Kind: RouteKind(p[0])}, identity: p[3]}
+	out := ruleName{route: RouteKey{Kind: RouteKind(p[0])}, hash: p[3]}
 	out.route.Namespace, out.route.Name = p[1], p[2]
 	if len(p) == 4 {
 		return out, true
@@ -156,7 +156,7 @@ func (s *Snapshot) ruleShares(n ruleName) ([]EndpointShare, bool) {
 	return shares, true
 }
 
-// findRule returns the rule with an identity, at any index in the route.
+// findRule returns the rule with a hash, at any index in the route.
 func (s *Snapshot) findRule(n ruleName) *Rule {
 	route := s.Route(n.route)
 	if route == nil {
@@ -164,7 +164,7 @@ func (s *Snapshot) findRule(n ruleName) *Rule {
 	}
 	for i := range route.Rules {
 		r := &route.Rules[i]
-		if r.identity() != n.identity {
+		if r.hash() != n.hash {
 			continue
 		}
 		if n.further == 0 {

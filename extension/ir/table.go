@@ -13,9 +13,9 @@ import (
 type Table[K comparable, V any] struct {
 	entries map[K]V
 
-	// owner is the identity of the Draft that has copied the map and may write to it. A pointer to
+	// owner is the token of the Draft that has copied the map and may write to it. A pointer to
 	// the Draft would keep its Tables in memory, and through their owners all earlier ones.
-	owner *identity
+	owner *token
 }
 
 // newTable returns a Table with entries, which must not be changed afterwards.
@@ -61,10 +61,10 @@ func (t *Table[K, V]) Put(d *Draft, k K, v V, deleted bool) {
 }
 
 func (t *Table[K, V]) own(d *Draft) {
-	if t.owner == d.identity {
+	if t.owner == d.token {
 		return
 	}
-	t.owner, d.changed = d.identity, true
+	t.owner, d.changed = d.token, true
 	if t.entries = maps.Clone(t.entries); t.entries == nil {
 		t.entries = map[K]V{}
 	}

@@ -67,38 +67,38 @@ type target struct {
 // those before attachments. The others are refused, as are targets beyond maxTargets. Those of the
 // observed ProxySet stay.
 func (e *endpoints) targets() (all []target, refused []string) {
-	claims := map[string]quota.Claim{}
-	add := func(ts []target, c quota.Claim) {
+	requests := map[string]quota.Request{}
+	add := func(ts []target, c quota.Request) {
 		for _, t := range ts {
-			if _, ok := claims[t.name]; ok {
+			if _, ok := requests[t.name]; ok {
 				refused = append(refused, t.name)
 				continue
 			}
-			claims[t.name] = c
+			requests[t.name] = c
 			all = append(all, t)
 		}
 	}
 	for _, ep := range e.spec.Endpoints {
-		add(e.endpointTargets(ep, e.spec.Ports), quota.Claim{})
+		add(e.endpointTargets(ep, e.spec.Ports), quota.Request{})
 	}
 	for _, ep := range e.discoveredEndpoints() {
-		add(e.endpointTargets(ep.Endpoint, ep.ports), quota.Claim{Rank: 1})
+		add(e.endpointTargets(ep.Endpoint, ep.ports), quota.Request{Rank: 1})
 	}
 	attachments := slices.Clone(e.attachments)
 	slices.SortFunc(attachments, func(a, b tailnetv1alpha1.ServiceAttachment) int { return cmp.Compare(a.Name, b.Name) })
 	for _, a := range attachments {
-		add(attachmentTargets(a), quota.Claim{Rank: 2, Created: a.CreationTimestamp.Time, UID: string(a.UID)})
+		add(attachmentTargets(a), quota.Request{Rank: 2, Created: a.CreationTimestamp.Time, UID: string(a.UID)})
 	}
 	if e.proxySet != nil {
 		for _, t := range e.proxySet.Spec.Targets {
-			if c, ok := claims[t.Name]; ok {
+			if c, ok := requests[t.Name]; ok {
 				c.Allocated = 1
-				claims[t.Name] = c
+				requests[t.Name] = c
 			}
 		}
 	}
 	wanted := all
-	all, _ = quota.Admit(maxTargets, wanted, func(t target) quota.Claim { return claims[t.name] })
+	all, _ = quota.Admit(maxTargets, wanted, func(t target) quota.Request { return requests[t.name] })
 	if len(all) < len(wanted) {
 		admitted := map[string]bool{}
 		for _, t := range all {

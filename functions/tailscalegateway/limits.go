@@ -27,9 +27,9 @@ func (gp *gatewayPlan) limitServices(services []*service) {
 			v.full = true
 		}
 	}
-	claims := gp.serviceClaims()
-	admitted, _ := quota.Admit(maxServices, wanted, func(v *service) quota.Claim {
-		c := claims[v.target]
+	requests := gp.serviceRequests()
+	admitted, _ := quota.Admit(maxServices, wanted, func(v *service) quota.Request {
+		c := requests[v.target]
 		c.Allocated = held(v.observed != nil)
 		return c
 	})
@@ -43,7 +43,7 @@ func (gp *gatewayPlan) limitServices(services []*service) {
 	}
 }
 
-// held returns the held part of a claim whose cost is one.
+// held returns the held part of a request whose cost is one.
 func held(serves bool) int {
 	if serves {
 		return 1
@@ -51,15 +51,15 @@ func held(serves bool) int {
 	return 0
 }
 
-// serviceClaims returns the claims of routes and of the Services behind them, by their service's
+// serviceRequests returns the requests of routes and of the Services behind them, by their service's
 // target. The Gateway's own services belong to the TailscaleGateway.
-func (gp *gatewayPlan) serviceClaims() map[string]quota.Claim {
-	out := map[string]quota.Claim{}
+func (gp *gatewayPlan) serviceRequests() map[string]quota.Request {
+	out := map[string]quota.Request{}
 	if gp.report == nil {
 		return out
 	}
 	for _, r := range gp.report.Routes {
-		c := claimOf(r)
+		c := requestOf(r)
 		out[routeTarget(r)] = c
 		for _, b := range r.Backends {
 			older(out, backendTarget(b), c)
@@ -68,33 +68,33 @@ func (gp *gatewayPlan) serviceClaims() map[string]quota.Claim {
 	return out
 }
 
-// claimOf returns the claim of a route.
-func claimOf(r tailnetv1alpha1.ReportedRoute) quota.Claim {
-	c := quota.Claim{Owner: r.Namespace, UID: cmp.Or(r.UID, routeTarget(r))}
+// requestOf returns the request of a route.
+func requestOf(r tailnetv1alpha1.ReportedRoute) quota.Request {
+	c := quota.Request{Owner: r.Namespace, UID: cmp.Or(r.UID, routeTarget(r))}
 	if r.Created != nil {
 		c.Created = r.Created.Time
 	}
 	return c
 }
 
-// older sets a claim, unless there is an older one.
-func older(claims map[string]quota.Claim, key string, c quota.Claim) {
-	existing, ok := claims[key]
+// older sets a request, unless there is an older one.
+func older(requests map[string]quota.Request, key string, c quota.Request) {
+	existing, ok := requests[key]
 	if !ok || cmp.Or(c.Created.Compare(existing.Created), cmp.Compare(c.UID, existing.UID)) < 0 {
-		claims[key] = c
+		requests[key] = c
 	}
 }
 
-// hostnameClaims returns the claims of the hostnames of routes, each by the oldest route that has
+// hostnameRequests returns the requests of the hostnames of routes, each by the oldest route that has
 // it. Other names are of the TailscaleGateway or of the Gateway.
-func (gp *gatewayPlan) hostnameClaims() map[string]quota.Claim {
-	out := map[string]quota.Claim{}
+func (gp *gatewayPlan) hostnameRequests() map[string]quota.Request {
+	out := map[string]quota.Request{}
 	if gp.report == nil {
 		return out
 	}
 	for _, r := range gp.report.Routes {
 		for _, h := range r.Hostnames {
-			older(out, strings.ToLower(h), claimOf(r))
+			older(out, strings.ToLower(h), requestOf(r))
 		}
 	}
 	return out
@@ -102,7 +102,7 @@ func (gp *gatewayPlan) hostnameClaims() map[string]quota.Claim {
 
 // limit returns the domains within the maximum, and limits the zone's names. The ones that are
 // resolved stay.
-func (v *resolver) limit(domains []string, claims map[string]quota.Claim) []string {
+func (v *tailnetZone) limit(domains []string, requests map[string]quota.Request) []string {
 	previous := v.observedZone()
 	resolved, existing := map[string]bool{}, map[string]bool{}
 	for _, n := range previous.Names {
@@ -111,14 +111,14 @@ func (v *resolver) limit(domains []string, claims map[string]quota.Claim) []stri
 	for _, d := range previous.Domains {
 		existing[d.Name] = true
 	}
-	names, omitted := quota.Admit(maxNames, v.zone.Names, func(n zone.Name) quota.Claim {
-		c := claims[n.Name]
+	names, omitted := quota.Admit(maxNames, v.zone.Names, func(n zone.Name) quota.Request {
+		c := requests[n.Name]
 		c.Allocated = held(resolved[n.Name])
 		return c
 	})
 	v.zone.Names, v.full = names, omitted > 0
-	domains, omitted = quota.Admit(maxDomains, domains, func(d string) quota.Claim {
-		c := claims[d]
+	domains, omitted = quota.Admit(maxDomains, domains, func(d string) quota.Request {
+		c := requests[d]
 		c.Allocated = held(existing[d])
 		return c
 	})

@@ -101,7 +101,7 @@ func TestLimitHostnames(t *testing.T) {
 	}
 	f.report.Routes = append(f.report.Routes, reportedRoute("a", "a", 1, "a.example.com"))
 	gp := outline(f)
-	v := &resolver{tailnet: gp.tailnets[0], config: &corev1.ConfigMap{}}
+	v := &tailnetZone{tailnet: gp.tailnets[0], config: &corev1.ConfigMap{}}
 	v.tailnet.SplitDNS = &gatewayv1alpha1.GatewaySplitDNS{}
 	encoded, err := previous.Encode()
 	if err != nil {
@@ -112,7 +112,7 @@ func TestLimitHostnames(t *testing.T) {
 	for _, d := range previous.Domains {
 		domains = append(domains, d.Name)
 	}
-	got := v.limit(domains, gp.hostnameClaims())
+	got := v.limit(domains, gp.hostnameRequests())
 	if diff := cmp.Diff(domains[1:], got); diff != "" || !v.full {
 		t.Errorf("A new hostname removes none that resolves, and is reported: full %t, -want, +got:\n%s", v.full, diff)
 	}

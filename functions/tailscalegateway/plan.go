@@ -30,8 +30,8 @@ func plan(f facts) (compose.Plan, error) {
 		p.KeepExisting = true
 		return p, nil
 	}
-	resolvers, err := gp.resolverChildren()
-	for _, c := range []children{gp.proxyChildren(), gp.serviceChildren(), resolvers, gp.extensionChildren()} {
+	zones, err := gp.zoneChildren()
+	for _, c := range []children{gp.proxyChildren(), gp.serviceChildren(), zones, gp.extensionChildren()} {
 		p.Children = append(p.Children, c.wanted...)
 		p.NotReady = p.NotReady || c.incomplete
 		if c.requeue {
@@ -77,8 +77,8 @@ type gatewayPlan struct {
 	// services are the desired services: those of the Gateway, of routes, and of backends.
 	services []*service
 
-	// resolvers are those of tailnets that resolve hostnames.
-	resolvers []*resolver
+	// zones are those of tailnets that resolve hostnames.
+	zones []*tailnetZone
 }
 
 // A tailnet is one of the tailnets that a Gateway joins.
@@ -110,7 +110,7 @@ func newGatewayPlan(f facts) *gatewayPlan {
 		// No service is composed that was not before.
 		gp.services = slices.DeleteFunc(gp.services, func(v *service) bool { return v.observed == nil })
 	}
-	gp.resolvers = gp.planResolvers()
+	gp.zones = gp.planZones()
 	return gp
 }
 

@@ -50,8 +50,8 @@ const (
 	suffixTailnet = ".ts.net"
 )
 
-// A resolver holds the names of a Gateway that one tailnet resolves.
-type resolver struct {
+// A tailnetZone holds the names of a Gateway that one tailnet resolves.
+type tailnetZone struct {
 	tailnet *tailnet
 
 	// name is the name of the ConfigMap and of the SplitDNS.
@@ -90,23 +90,23 @@ func (gp *gatewayPlan) resolves() bool {
 	return gp.ingress() && slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool { return t.SplitDNS != nil })
 }
 
-// planResolvers returns the resolvers of tailnets that resolve hostnames.
-func (gp *gatewayPlan) planResolvers() []*resolver {
+// planZones returns the zones of tailnets that resolve hostnames.
+func (gp *gatewayPlan) planZones() []*tailnetZone {
 	if !gp.permitted() {
 		return nil
 	}
-	var out []*resolver
+	var out []*tailnetZone
 	for _, t := range gp.tailnets {
 		if t.SplitDNS != nil && t.ingress != nil {
-			out = append(out, gp.newResolver(t))
+			out = append(out, gp.newZone(t))
 		}
 	}
 	return out
 }
 
-// newResolver returns the resolver of a tailnet.
-func (gp *gatewayPlan) newResolver(t *tailnet) *resolver {
-	v := &resolver{
+// newZone returns the tailnetZone of a tailnet.
+func (gp *gatewayPlan) newZone(t *tailnet) *tailnetZone {
+	v := &tailnetZone{
 		tailnet: t, name: gp.zoneName(t), nameservers: t.ingress.nameservers(),
 		// If the tailnet does not allow the namespace, or does not exist, another condition reports
 		// this.
@@ -114,7 +114,7 @@ func (gp *gatewayPlan) newResolver(t *tailnet) *resolver {
 		config:  gp.observed.zones[prefixZone+t.Name], split: gp.observed.splits[prefixSplitDNS+t.Name],
 	}
 	if !v.unknown {
-		v.plan(gp.hostnames(t), gp.hostnameClaims())
+		v.plan(gp.hostnames(t), gp.hostnameRequests())
 	}
 	return v
 }
@@ -125,10 +125,10 @@ func (gp *gatewayPlan) zoneName(t *tailnet) string {
 }
 
 // zoneKey returns the resource name of the ConfigMap.
-func (v *resolver) zoneKey() string { return prefixZone + v.tailnet.Name }
+func (v *tailnetZone) zoneKey() string { return prefixZone + v.tailnet.Name }
 
 // splitKey returns the resource name of the SplitDNS.
-func (v *resolver) splitKey() string { return prefixSplitDNS + v.tailnet.Name }
+func (v *tailnetZone) splitKey() string { return prefixSplitDNS + v.tailnet.Name }
 
 // nameservers returns the first address of each device, which is IPv4. Online devices take
 // precedence only where there are more devices than nameservers: clients take the first answer
@@ -217,7 +217,7 @@ func (gp *gatewayPlan) gatewayHosts(t *tailnet) []string {
 }
 
 // plan sets the zone. A hostname is in it once its service has an address.
-func (v *resolver) plan(hosts map[string][]*service, claims map[string]quota.Claim) {
+func (v *tailnetZone) plan(hosts map[string][]*service, requests map[string]quota.Request) {
 	var domains []string
 	for i, d := range v.tailnet.SplitDNS.Domains {
 		if v.granted(fmt.Sprintf("splitDNS.domains[%d]", i), string(d)) {
@@ -247,7 +247,7 @@ func (v *resolver) plan(hosts map[string][]*service, claims map[string]quota.Cla
 		v.zone.Names = append(v.zone.Names, zone.Name{Name: h, Addresses: addresses})
 	}
 	slices.Sort(domains)
-	domains = v.limit(domains, claims)
+	domains = v.limit(domains, requests)
 	shared := v.sharedDomains()
 	for _, d := range domains {
 		v.zone.Domains = append(v.zone.Domains, zone.Domain{Name: d, Shared: shared[d]})
@@ -256,7 +256,7 @@ func (v *resolver) plan(hosts map[string][]*service, claims map[string]quota.Cla
 
 // granted reports whether the tailnet may send queries for a domain to the proxies, independent of
 // the object that names the domain: the author of a route chooses its hostnames.
-func (v *resolver) granted(field, domain string) bool {
+func (v *tailnetZone) granted(field, domain string) bool {
 	beyond := v.tailnet.verdict.Grant.Resolves(field, domain)
 	if v.beyond == nil {
 		v.beyond = beyond
@@ -291,7 +291,7 @@ func addressesOf(services []*service) []netip.Addr {
 // sharedDomains returns the domains for which other nameservers also answer: those of another
 // Gateway, or of another cluster. While the SplitDNS changes, its status may contain this Gateway's
 // earlier nameservers.
-func (v *resolver) sharedDomains() map[string]bool {
+func (v *tailnetZone) sharedDomains() map[string]bool {
 	out := map[string]bool{}
 	if v.split == nil {
 		return out
@@ -313,7 +313,7 @@ func (v *resolver) sharedDomains() map[string]bool {
 
 // observedZone returns the zone in the observed ConfigMap. It is empty if there is none that can
 // be decoded.
-func (v *resolver) observedZone() zone.Zone {
+func (v *tailnetZone) observedZone() zone.Zone {
 	if v.config == nil {
 		return zone.Zone{}
 	}
@@ -325,18 +325,18 @@ func (v *resolver) observedZone() zone.Zone {
 }
 
 // ready reports whether the tailnet has the domains.
-func (v *resolver) ready() bool {
+func (v *tailnetZone) ready() bool {
 	return v.split != nil && resource.IsConditionTrue(v.split.GetCondition(xpv2.TypeReady))
 }
 
 // settled reports whether no more changes are expected. Without hostnames the tailnet needs no
 // SplitDNS.
-func (v *resolver) settled() bool {
+func (v *tailnetZone) settled() bool {
 	return v.ready() || !v.unknown && !v.waiting && len(v.zone.Domains) == 0
 }
 
 // problem returns the problem that the user has to fix, or an empty string.
-func (v *resolver) problem() string {
+func (v *tailnetZone) problem() string {
 	if v.split == nil {
 		return ""
 	}
@@ -348,11 +348,11 @@ func (v *resolver) problem() string {
 	return ""
 }
 
-// resolverChildren returns what resolves hostnames. The tailnet learns of the proxies once they
+// zoneChildren returns what resolves hostnames. The tailnet learns of the proxies once they
 // exist, and once they have something to answer.
-func (gp *gatewayPlan) resolverChildren() (children, error) {
+func (gp *gatewayPlan) zoneChildren() (children, error) {
 	var out children
-	for _, v := range gp.resolvers {
+	for _, v := range gp.zones {
 		c, err := gp.composeZone(v)
 		if err != nil {
 			return out, err
@@ -369,7 +369,7 @@ func (gp *gatewayPlan) resolverChildren() (children, error) {
 }
 
 // composeZone returns the ConfigMap with the zone.
-func (gp *gatewayPlan) composeZone(v *resolver) (*corev1.ConfigMap, error) {
+func (gp *gatewayPlan) composeZone(v *tailnetZone) (*corev1.ConfigMap, error) {
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	if v.unknown && v.config != nil {
 		c.Data = v.config.Data
@@ -382,7 +382,7 @@ func (gp *gatewayPlan) composeZone(v *resolver) (*corev1.ConfigMap, error) {
 
 // composeSplitDNS returns the SplitDNS. It returns nil while there is nothing to configure in
 // the tailnet.
-func (gp *gatewayPlan) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
+func (gp *gatewayPlan) composeSplitDNS(v *tailnetZone) *tailnetv1alpha1.SplitDNS {
 	d := &tailnetv1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	// An annotation records what the object has added to the tailnet.
 	metav1.SetMetaDataLabel(&d.ObjectMeta, meta.LabelBackup, "true")
@@ -403,7 +403,7 @@ func (gp *gatewayPlan) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
 }
 
 // domains returns the names of the zone's domains.
-func (v *resolver) domains() []string {
+func (v *tailnetZone) domains() []string {
 	out := make([]string, len(v.zone.Domains))
 	for i, d := range v.zone.Domains {
 		out[i] = d.Name
@@ -413,7 +413,7 @@ func (v *resolver) domains() []string {
 
 // status returns what is resolved, for the status. It returns nil until the tailnet is
 // configured.
-func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
+func (v *tailnetZone) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 	if !v.ready() {
 		return nil
 	}
@@ -425,13 +425,13 @@ func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 // the user must fix come before those that only need time.
 func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 	c := compose.Condition{Status: compose.False}
-	for _, v := range gp.resolvers {
+	for _, v := range gp.zones {
 		if m := v.problem(); m != "" {
 			c.Reason, c.Message = meta.ReasonSplitDNSError, fmt.Sprintf("SplitDNS %s: %s", v.name, m)
 			return c
 		}
 	}
-	for _, v := range gp.resolvers {
+	for _, v := range gp.zones {
 		if v.beyond != nil {
 			c.Reason, c.Message = meta.ReasonNotGranted, fmt.Sprintf("Tailnet %q: %v", v.tailnet.ref, v.beyond)
 			return c
@@ -450,7 +450,7 @@ func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 		c.Reason, c.Message = meta.ReasonTooManyHostnames, gp.tooManyRoutes()
 		return c
 	}
-	for _, v := range gp.resolvers {
+	for _, v := range gp.zones {
 		if !v.settled() {
 			c.Reason, c.Message = meta.ReasonSplitDNSCreating, "Waiting for proxies that answer, and for Tailscale to send devices to them"
 			return c
@@ -461,7 +461,7 @@ func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 
 // notCovered returns a message with the first hostname that cannot be resolved, and the number
 // of the others.
-func (v *resolver) notCovered() string {
+func (v *tailnetZone) notCovered() string {
 	h := v.uncovered[0]
 	m := fmt.Sprintf("%s does not resolve in tailnet %q: name its domain in splitDNS.domains", h, v.tailnet.ref)
 	if len(v.tailnet.SplitDNS.Domains) == 0 {

@@ -38,7 +38,7 @@ func (gp *gatewayPlan) status() gatewayv1alpha1.TailscaleGatewayStatus {
 	for _, t := range gp.tailnets {
 		out.TailnetStatus = append(out.TailnetStatus, t.status())
 	}
-	for _, v := range gp.resolvers {
+	for _, v := range gp.zones {
 		i := slices.Index(gp.tailnets, v.tailnet)
 		out.TailnetStatus[i].SplitDNS = v.status()
 	}

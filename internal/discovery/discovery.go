@@ -53,9 +53,9 @@ func Looks(p *v1alpha1.DiscoveryParameters, source v1alpha1.DiscoverySource) boo
 // devices, and devices of one user leave places to others.
 func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, int) {
 	var out []v1alpha1.Discovered
-	claims := map[string]quota.Claim{}
+	requests := map[string]quota.Request{}
 	include, exclude := patterns(p.Include), patterns(p.Exclude)
-	take := func(d v1alpha1.Discovered, c quota.Claim) {
+	take := func(d v1alpha1.Discovered, c quota.Request) {
 		names := []string{d.Name, strings.TrimPrefix(d.Name, "svc:"), d.FQDN}
 		if include != nil && !anyMatch(include, names) || exclude != nil && anyMatch(exclude, names) {
 			return
@@ -66,18 +66,18 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 			}
 		}
 		out = append(out, d)
-		claims[key(d)] = c
+		requests[key(d)] = c
 	}
 	if Looks(p, v1alpha1.DiscoverDevices) {
 		for i := range t.Devices {
 			if d := &t.Devices[i]; (d.ConnectedToControl || !p.OnlineOnly) && owned(d, p.Users) {
-				take(device(d), claimOf(d))
+				take(device(d), requestOf(d))
 			}
 		}
 	}
 	if Looks(p, v1alpha1.DiscoverServices) && len(p.Users) == 0 {
 		for i := range t.Services {
-			take(service(&t.Services[i], t.Domain), quota.Claim{})
+			take(service(&t.Services[i], t.Domain), quota.Request{})
 		}
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.Discovered) int {
@@ -88,12 +88,12 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 		limit = DefaultMaxResults
 	}
 	for _, d := range t.Listed {
-		if c, ok := claims[key(d)]; ok {
+		if c, ok := requests[key(d)]; ok {
 			c.Allocated = 1
-			claims[key(d)] = c
+			requests[key(d)] = c
 		}
 	}
-	found, _ := quota.Admit(limit, out, func(d v1alpha1.Discovered) quota.Claim { return claims[key(d)] })
+	found, _ := quota.Admit(limit, out, func(d v1alpha1.Discovered) quota.Request { return requests[key(d)] })
 	return found, len(out)
 }
 
@@ -102,9 +102,9 @@ func key(d v1alpha1.Discovered) string {
 	return string(d.Source) + "/" + cmp.Or(d.NodeID, d.Name)
 }
 
-// claimOf returns the claim of a device. Devices with tags have no owner.
-func claimOf(d *tailscale.Device) quota.Claim {
-	c := quota.Claim{Rank: 1, Created: d.Created.Time, UID: d.NodeID}
+// requestOf returns the request of a device. Devices with tags have no owner.
+func requestOf(d *tailscale.Device) quota.Request {
+	c := quota.Request{Rank: 1, Created: d.Created.Time, UID: d.NodeID}
 	if len(d.Tags) == 0 {
 		c.Owner = d.User
 	}

@@ -55,9 +55,8 @@ type slot struct {
 	protocol corev1.Protocol
 }
 
-// A claimant is a target that has, or had, a port. A target with another protocol is another
-// claimant.
-type claimant struct {
+// A portOwner is a target that has, or had, a port. A target with another protocol is another owner.
+type portOwner struct {
 	key      string
 	protocol corev1.Protocol
 }
@@ -68,14 +67,14 @@ type allocation struct {
 	// previousOwner maps a slot to its key in the previous config.
 	previousOwner map[slot]string
 
-	// previous maps a claimant to its port in the previous config.
-	previous map[claimant]int32
+	// previous maps a portOwner to its port in the previous config.
+	previous map[portOwner]int32
 
 	// reporting maps a slot to the keys that pods report for it: sorted, usually one.
 	reporting map[slot][]string
 
-	// reported maps a claimant to the ports that pods report for it, sorted.
-	reported map[claimant][]int32
+	// reported maps a portOwner to the ports that pods report for it, sorted.
+	reported map[portOwner][]int32
 
 	// owner maps a slot to its key in the new config.
 	owner map[slot]string
@@ -89,12 +88,12 @@ func allocate(previous Config, wanted []Target, r Reports, first, last int32) (C
 	todo := slices.Clone(wanted)
 	slices.SortFunc(todo, func(x, y Target) int { return cmp.Compare(x.Key, y.Key) })
 	out := Config{Targets: make([]Target, 0, len(todo))}
-	// Claimants with a port come before those without, and certain claims before uncertain
+	// Port owners with a port come before those without, and certain ports before uncertain
 	// ones.
-	for _, find := range []func(claimant) (int32, bool){a.confirmed, a.reportedOnly, a.remembered, a.probe} {
+	for _, find := range []func(portOwner) (int32, bool){a.confirmed, a.reportedOnly, a.remembered, a.probe} {
 		var remaining []Target
 		for _, t := range todo {
-			port, ok := find(claimant{t.Key, t.Protocol})
+			port, ok := find(portOwner{t.Key, t.Protocol})
 			if !ok {
 				remaining = append(remaining, t)
 				continue
@@ -122,9 +121,9 @@ func newAllocation(previous Config, r Reports, first, last int32) *allocation {
 		first:         first,
 		last:          last,
 		previousOwner: map[slot]string{},
-		previous:      map[claimant]int32{},
+		previous:      map[portOwner]int32{},
 		reporting:     map[slot][]string{},
-		reported:      map[claimant][]int32{},
+		reported:      map[portOwner][]int32{},
 		owner:         map[slot]string{},
 		complete:      r.Complete,
 	}
@@ -138,7 +137,7 @@ func newAllocation(previous Config, r Reports, first, last int32) *allocation {
 		if !a.usable(p) {
 			continue
 		}
-		s, c := slot{p.ProxyPort, p.Protocol}, claimant{p.Key, p.Protocol}
+		s, c := slot{p.ProxyPort, p.Protocol}, portOwner{p.Key, p.Protocol}
 		a.reporting[s] = append(a.reporting[s], p.Key)
 		a.reported[c] = append(a.reported[c], p.ProxyPort)
 	}
@@ -160,7 +159,7 @@ func (a *allocation) usable(p ReleasedPort) bool {
 
 // remember records the key of a port. The first one takes precedence.
 func (a *allocation) remember(p ReleasedPort) {
-	s, c := slot{p.ProxyPort, p.Protocol}, claimant{p.Key, p.Protocol}
+	s, c := slot{p.ProxyPort, p.Protocol}, portOwner{p.Key, p.Protocol}
 	if _, occupied := a.previousOwner[s]; occupied || !a.usable(p) {
 		return
 	}
@@ -171,13 +170,13 @@ func (a *allocation) remember(p ReleasedPort) {
 }
 
 // confirmed returns the port that the previous config has and a pod reports.
-func (a *allocation) confirmed(c claimant) (int32, bool) {
+func (a *allocation) confirmed(c portOwner) (int32, bool) {
 	port, ok := a.previous[c]
 	return port, ok && a.free(slot{port, c.protocol}) && slices.Contains(a.reported[c], port)
 }
 
 // reportedOnly returns a port that a pod reports, if the previous config is older.
-func (a *allocation) reportedOnly(c claimant) (int32, bool) {
+func (a *allocation) reportedOnly(c portOwner) (int32, bool) {
 	for _, port := range a.reported[c] {
 		if a.free(slot{port, c.protocol}) {
 			return port, true
@@ -187,14 +186,14 @@ func (a *allocation) reportedOnly(c claimant) (int32, bool) {
 }
 
 // remembered returns the port of the previous config, unless a pod uses it for another target.
-func (a *allocation) remembered(c claimant) (int32, bool) {
+func (a *allocation) remembered(c portOwner) (int32, bool) {
 	port, ok := a.previous[c]
 	s := slot{port, c.protocol}
 	return port, ok && a.free(s) && !a.othersReport(s, c.key)
 }
 
-// probe searches the range from the claimant's hash.
-func (a *allocation) probe(c claimant) (int32, bool) {
+// probe searches the range from the portOwner's hash.
+func (a *allocation) probe(c portOwner) (int32, bool) {
 	if port, ok := a.scan(c, func(s slot) bool { return a.previousOwner[s] == "" }); ok {
 		return port, true
 	}
@@ -204,9 +203,9 @@ func (a *allocation) probe(c claimant) (int32, bool) {
 	return a.scan(c, func(slot) bool { return true })
 }
 
-// scan returns a port that is free, that no pod reports for another claimant, and that is
+// scan returns a port that is free, that no pod reports for another portOwner, and that is
 // acceptable.
-func (a *allocation) scan(c claimant, acceptable func(slot) bool) (int32, bool) {
+func (a *allocation) scan(c portOwner, acceptable func(slot) bool) (int32, bool) {
 	n := a.last - a.first + 1
 	start := int32(hash(c) % uint32(n)) // Less than n, which is an int32.
 	for i := range n {
@@ -218,7 +217,7 @@ func (a *allocation) scan(c claimant, acceptable func(slot) bool) (int32, bool) 
 	return 0, false
 }
 
-func hash(c claimant) uint32 {
+func hash(c portOwner) uint32 {
 	h := fnv.New32a()
 	// Writing to a hash never fails.
 	_, _ = io.WriteString(h, string(c.protocol)+"/"+c.key)
@@ -234,7 +233,7 @@ func (a *allocation) othersReport(s slot, key string) bool {
 	return slices.ContainsFunc(a.reporting[s], func(k string) bool { return k != key })
 }
 
-// released returns the ports that claimants had and no target has: those that were released
+// released returns the ports that port owners had and no target has: those that were released
 // before, oldest first, then those that are released now. If there are too many, the oldest
 // that no pod reports are omitted.
 func (a *allocation) released(previous []ReleasedPort) []ReleasedPort {

@@ -27,7 +27,7 @@ func held(key string, port int32) ReleasedPort {
 
 func TestAllocate(t *testing.T) {
 	home := func(key string) int32 {
-		return 100 + int32(hash(claimant{key, tcp})%8)
+		return 100 + int32(hash(portOwner{key, tcp})%8)
 	}
 	// Two targets with the same first port.
 	clash := ""
@@ -77,7 +77,7 @@ func TestAllocate(t *testing.T) {
 			reports:  Reports{Complete: true},
 			last:     101,
 			want: want{config: Config{
-				Targets:  []Target{target("a", udp, 100+int32(hash(claimant{"a", udp})%2))},
+				Targets:  []Target{target("a", udp, 100+int32(hash(portOwner{"a", udp})%2))},
 				Released: []ReleasedPort{held("a", 101)},
 			}},
 		},

@@ -98,8 +98,8 @@ type Status struct {
 	Address netip.Addr
 }
 
-// A record holds a backend's status and the results that may change it.
-type record struct {
+// A state holds a backend's status and the results that may change it.
+type state struct {
 	status Status
 
 	// successes and failures count results in a row; one of them is zero.
@@ -107,9 +107,9 @@ type record struct {
 	failures  int
 }
 
-// next returns the record after a probe of an address, whose failure is described by reason,
+// next returns the state after a probe of an address, whose failure is described by reason,
 // and the pause before the next probe.
-func (r record) next(t Target, addr netip.Addr, reason string) (record, time.Duration) {
+func (r state) next(t Target, addr netip.Addr, reason string) (state, time.Duration) {
 	if reason == "" {
 		r.successes, r.failures = r.successes+1, 0
 		r.status.Address = addr

@@ -34,8 +34,8 @@ import (
 
 func TestNext(t *testing.T) {
 	target := Target{Interval: 10 * time.Second, HealthyThreshold: 2, UnhealthyThreshold: 3}
-	healthy := record{status: Status{Health: Healthy}, successes: 5}
-	unhealthy := record{status: Status{Health: Unhealthy, Reason: "timed out"}, failures: 5}
+	healthy := state{status: Status{Health: Healthy}, successes: 5}
+	unhealthy := state{status: Status{Health: Unhealthy, Reason: "timed out"}, failures: 5}
 
 	type want struct {
 		status Status
@@ -43,7 +43,7 @@ func TestNext(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason  string
-		initial record
+		initial state
 		target  Target
 		results []string
 		want    want

@@ -92,7 +92,7 @@ func (p *Prober) Statuses() map[Target]Status {
 
 // probe probes one target until ctx ends.
 func (p *Prober) probe(ctx context.Context, t Target, pr *probing) {
-	var r record
+	var r state
 	for {
 		at, err := p.check(ctx, t)
 		if ctx.Err() != nil {

@@ -41,7 +41,7 @@ var uncritical = map[string]struct {
 	"functions/tailscaleservices/health.go":                {1, "Only people read it."},
 	"functions/tailscaleservices/status.go":                {2, "Only people read it."},
 	"internal/agent/offer.go":                              {1, "The other services follow in the next round."},
-	"internal/controller/claims/claims.go":                 {1, "Only people read it."},
+	"internal/controller/contention/contention.go":         {1, "Only people read it."},
 	"internal/controller/dns/dns.go":                       {1, "Only people read it."},
 	"internal/controller/dns/plan.go":                      {1, "Only people read it."},
 	"internal/controller/machineset/static.go":             {1, "The addresses are of one Machine."},

@@ -22,8 +22,8 @@ const (
 	shareOfAll   = 4
 )
 
-// A Claim is what an item asks of a limit.
-type Claim struct {
+// A Request is what an item asks of a limit.
+type Request struct {
 	// Owner is who shares the limit with others, such as a namespace. An empty owner is the one that
 	// the limit belongs to: it may use all that is left.
 	Owner string
@@ -42,32 +42,32 @@ type Claim struct {
 	UID string
 }
 
-// compare compares claims by rank, age and UID.
-func compare(a, b Claim) int {
+// compare compares requests by rank, age and UID.
+func compare(a, b Request) int {
 	return cmp.Or(cmp.Compare(a.Rank, b.Rank), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 }
 
-// Allocate divides a limit among claims. It returns the part that each gets: its cost, what it held
+// Allocate divides a limit among requests. It returns the part that each gets: its cost, what it held
 // before, or zero.
-func Allocate(limit int, claims []Claim) []int {
-	order := make([]int, len(claims))
+func Allocate(limit int, requests []Request) []int {
+	order := make([]int, len(requests))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compare(claims[a], claims[b]) })
-	a := allocation{limit: limit, parts: make([]int, len(claims)), owners: map[string]int{}}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(requests[a], requests[b]) })
+	a := allocation{limit: limit, parts: make([]int, len(requests)), owners: map[string]int{}}
 	for _, i := range order {
-		if c := claims[i]; c.Allocated > 0 && a.used+min(c.Allocated, c.Cost) <= limit {
+		if c := requests[i]; c.Allocated > 0 && a.used+min(c.Allocated, c.Cost) <= limit {
 			a.give(i, c.Owner, min(c.Allocated, c.Cost))
 		}
 	}
 	for _, i := range order {
-		if c := claims[i]; c.Allocated == 0 && a.allows(c.Owner, c.Cost) {
+		if c := requests[i]; c.Allocated == 0 && a.allows(c.Owner, c.Cost) {
 			a.give(i, c.Owner, c.Cost)
 		}
 	}
 	for _, i := range order {
-		if c := claims[i]; c.Allocated > 0 && a.parts[i] == c.Allocated && a.allows(c.Owner, c.Cost-c.Allocated) {
+		if c := requests[i]; c.Allocated > 0 && a.parts[i] == c.Allocated && a.allows(c.Owner, c.Cost-c.Allocated) {
 			a.give(i, c.Owner, c.Cost-c.Allocated)
 		}
 	}
@@ -78,7 +78,7 @@ func Allocate(limit int, claims []Claim) []int {
 type allocation struct {
 	limit, used int
 
-	// parts are those of the claims, and owners those of their owners.
+	// parts are those of the requests, and owners those of their owners.
 	parts  []int
 	owners map[string]int
 }
@@ -93,7 +93,7 @@ func (a *allocation) allows(owner string, more int) bool {
 	return owner == "" || more <= 0 || (own+more)*shareOfAll <= remaining*shareOfOwner
 }
 
-// give adds to the part of a claim.
+// give adds to the part of a request.
 func (a *allocation) give(i int, owner string, more int) {
 	a.parts[i] += more
 	a.owners[owner] += more
@@ -102,13 +102,13 @@ func (a *allocation) give(i int, owner string, more int) {
 
 // Admit returns the items that stay if there may be no more than a limit, in their order, and
 // how many do not. An item's cost is one.
-func Admit[T any](limit int, items []T, claim func(T) Claim) (admitted []T, omitted int) {
-	claims := make([]Claim, len(items))
+func Admit[T any](limit int, items []T, request func(T) Request) (admitted []T, omitted int) {
+	requests := make([]Request, len(items))
 	for i, item := range items {
-		claims[i] = claim(item)
-		claims[i].Cost, claims[i].Allocated = 1, min(claims[i].Allocated, 1)
+		requests[i] = request(item)
+		requests[i].Cost, requests[i].Allocated = 1, min(requests[i].Allocated, 1)
 	}
-	for i, part := range Allocate(limit, claims) {
+	for i, part := range Allocate(limit, requests) {
 		if part > 0 {
 			admitted = append(admitted, items[i])
 		}
@@ -123,5 +123,5 @@ func Keep[T comparable](limit int, items, previous []T) (admitted []T, omitted i
 	for _, item := range previous {
 		allocated[item] = 1
 	}
-	return Admit(limit, items, func(item T) Claim { return Claim{Allocated: allocated[item]} })
+	return Admit(limit, items, func(item T) Request { return Request{Allocated: allocated[item]} })
 }

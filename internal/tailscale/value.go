@@ -66,7 +66,7 @@ type tailnetValues struct {
 	configuration *value[dnsConfiguration]
 	contacts      *value[Contacts]
 	tailnets      *value[[]orgTailnet]
-	domain        *value[string] // See Client.Identity.
+	domain        *value[string] // See Client.TailnetIdentity.
 	policy        *value[PolicyFile]
 	expires       *value[time.Time] // The expiry of the credential.
 

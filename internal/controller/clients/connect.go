@@ -46,7 +46,7 @@ type Connection struct {
 // A Memory is what the provider remembers of a managed resource where users with access to its
 // namespace cannot write, unlike its annotations and its status: in its permit.
 type Memory struct {
-	permits     *permits.Record
+	permits     *permits.Store
 	uid, config types.UID
 }
 
@@ -76,7 +76,7 @@ type Connector struct {
 	usage resource.ModernTracker
 	pool  *tailscale.Pool
 
-	permits    *permits.Record
+	permits    *permits.Store
 	hosts      tailscale.Hosts
 	namespaces *namespaces
 
@@ -102,7 +102,7 @@ func (c *Connector) Recording(f Facts) *Connector {
 
 // NewConnector returns a Connector. Clients come from the pool, and permits go into the record.
 // ProviderConfigs may name the hosts, and those of ClusterProviderConfigs.
-func NewConnector(kube client.Client, pool *tailscale.Pool, r *permits.Record, hosts tailscale.Hosts) *Connector {
+func NewConnector(kube client.Client, pool *tailscale.Pool, r *permits.Store, hosts tailscale.Hosts) *Connector {
 	return &Connector{
 		kube:       kube,
 		usage:      resource.NewProviderConfigUsageTracker(kube, &v1alpha1.ProviderConfigUsage{}),

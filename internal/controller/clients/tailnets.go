@@ -59,7 +59,7 @@ const (
 // judge compares the tailnet of a client with the recorded one. Only two values of the same kind say
 // that the tailnets are different. A credential leads to one tailnet permanently, so that with the same
 // credential another domain is a new name.
-func judge(recorded, client tailscale.Identity) verdict {
+func judge(recorded, client tailscale.TailnetIdentity) verdict {
 	switch {
 	case sameCredential(recorded, client):
 		return tailnetSame
@@ -78,13 +78,13 @@ func equal(a, b string) verdict {
 	return tailnetOther
 }
 
-func sameCredential(a, b tailscale.Identity) bool {
+func sameCredential(a, b tailscale.TailnetIdentity) bool {
 	return a.Credential != "" && a.Credential == b.Credential && a.URL == b.URL
 }
 
 // merged returns the record of a resource that is in the tailnet of a client. Values that the client
 // does not know stay.
-func merged(recorded, client tailscale.Identity) tailscale.Identity {
+func merged(recorded, client tailscale.TailnetIdentity) tailscale.TailnetIdentity {
 	client.ID, client.Domain = cmp.Or(client.ID, recorded.ID), cmp.Or(client.Domain, recorded.Domain)
 	return client
 }
@@ -99,14 +99,14 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 	if err != nil {
 		return err
 	}
-	client := cl.KnownIdentity()
-	fresh := recorded == tailscale.Identity{}
+	client := cl.KnownTailnetIdentity()
+	fresh := recorded == tailscale.TailnetIdentity{}
 	if fresh || sameCredential(recorded, client) {
 		if xpmeta.WasDeleted(mg) {
 			return nil
 		}
 		if !recorded.Known() {
-			identity, err := cl.Identity(ctx)
+			identity, err := cl.TailnetIdentity(ctx)
 			if leadsNowhere(err) {
 				return nil
 			}
@@ -115,7 +115,7 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 		}
 		return c.record(ctx, mg, merged(recorded, client))
 	}
-	if client, err = cl.Identity(ctx); err != nil {
+	if client, err = cl.TailnetIdentity(ctx); err != nil {
 		return errors.Wrap(err, "cannot learn to which tailnet the changed credential leads")
 	}
 	v := judge(recorded, client)
@@ -148,23 +148,23 @@ func leadsNowhere(err error) bool {
 }
 
 // recorded returns the recorded tailnet of a resource. It is empty if there is none.
-func (c *Connector) recorded(ctx context.Context, mg resource.ModernManaged) (tailscale.Identity, error) {
+func (c *Connector) recorded(ctx context.Context, mg resource.ModernManaged) (tailscale.TailnetIdentity, error) {
 	s, err := c.permits.Tailnet(ctx, mg.GetUID())
 	if err != nil {
-		return tailscale.Identity{}, errors.Wrap(err, "cannot read the tailnet of the resource")
+		return tailscale.TailnetIdentity{}, errors.Wrap(err, "cannot read the tailnet of the resource")
 	}
 	if s != "" {
 		return decodeTailnet(s)
 	}
 	if c.residence.Joined == nil {
-		return tailscale.Identity{}, nil
+		return tailscale.TailnetIdentity{}, nil
 	}
 	domain, err := c.residence.Joined(ctx, mg)
-	return tailscale.Identity{Domain: domain}, err
+	return tailscale.TailnetIdentity{Domain: domain}, err
 }
 
 // record stores the tailnet of a resource, unless the resource is being deleted: it then makes nothing.
-func (c *Connector) record(ctx context.Context, mg resource.ModernManaged, i tailscale.Identity) error {
+func (c *Connector) record(ctx context.Context, mg resource.ModernManaged, i tailscale.TailnetIdentity) error {
 	if xpmeta.WasDeleted(mg) {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (c *Connector) record(ctx context.Context, mg resource.ModernManaged, i tai
 // move makes a resource start again in the tailnet of a client. The objects that it made in the recorded
 // one stay there. Its records go first: they must not count in another tailnet, where others may have the
 // same.
-func (c *Connector) move(ctx context.Context, mg resource.ModernManaged, recorded, client tailscale.Identity) error {
+func (c *Connector) move(ctx context.Context, mg resource.ModernManaged, recorded, client tailscale.TailnetIdentity) error {
 	if c.residence.Forget != nil {
 		if err := c.residence.Forget(ctx, mg); err != nil {
 			return errors.Wrap(err, "cannot forget what the resource made in another tailnet")
@@ -188,13 +188,13 @@ func (c *Connector) move(ctx context.Context, mg resource.ModernManaged, recorde
 }
 
 // says reports whether one of the annotations with the key has a name of the tailnet as its value.
-func says(key string, i tailscale.Identity, annotations ...map[string]string) bool {
+func says(key string, i tailscale.TailnetIdentity, annotations ...map[string]string) bool {
 	return slices.ContainsFunc(annotations, func(a map[string]string) bool { return slices.Contains(i.Names(), a[key]) })
 }
 
 // refuseTailnet returns the error of a resource that is managed in another tailnet than that of a
 // client, or in one of which this is not known.
-func (c *Connector) refuseTailnet(pc config, mg resource.ModernManaged, v verdict, recorded, client tailscale.Identity) error {
+func (c *Connector) refuseTailnet(pc config, mg resource.ModernManaged, v verdict, recorded, client tailscale.TailnetIdentity) error {
 	if len(client.Names()) == 0 {
 		return errors.New("the credential of the provider config has no name")
 	}
@@ -226,7 +226,7 @@ func (c *Connector) report(mg resource.ModernManaged, e event.Event) {
 }
 
 // nameIn returns the name of a tailnet in messages.
-func nameIn(i tailscale.Identity) string {
+func nameIn(i tailscale.TailnetIdentity) string {
 	switch {
 	case i.ID != "" && i.Domain != "":
 		return fmt.Sprintf("%s (%s)", i.Domain, i.ID)
@@ -245,7 +245,7 @@ const (
 )
 
 // encodeTailnet returns the stored form of an identity, which has no spaces.
-func encodeTailnet(i tailscale.Identity) string {
+func encodeTailnet(i tailscale.TailnetIdentity) string {
 	v := url.Values{}
 	for key, value := range map[string]string{keyTailnetID: i.ID, keyDomain: i.Domain, keyCredential: i.Credential, keyURL: i.URL} {
 		if value != "" {
@@ -256,10 +256,10 @@ func encodeTailnet(i tailscale.Identity) string {
 }
 
 // decodeTailnet returns the identity with a stored form.
-func decodeTailnet(s string) (tailscale.Identity, error) {
+func decodeTailnet(s string) (tailscale.TailnetIdentity, error) {
 	v, err := url.ParseQuery(s)
-	i := tailscale.Identity{ID: v.Get(keyTailnetID), Domain: v.Get(keyDomain), Credential: v.Get(keyCredential), URL: v.Get(keyURL)}
-	if err != nil || i == (tailscale.Identity{}) {
+	i := tailscale.TailnetIdentity{ID: v.Get(keyTailnetID), Domain: v.Get(keyDomain), Credential: v.Get(keyCredential), URL: v.Get(keyURL)}
+	if err != nil || i == (tailscale.TailnetIdentity{}) {
 		// Unknown is not none: the resource waits instead of acting in any tailnet.
 		return i, errors.New("cannot read the recorded tailnet of the resource in the provider's permits")
 	}

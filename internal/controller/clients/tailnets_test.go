@@ -255,7 +255,7 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestTailnetEncoding(t *testing.T) {
-	want := tailscale.Identity{ID: "T 1", Domain: "a.ts.net", Credential: "k&1/my tailnet", URL: "https://api.tailscale.com"}
+	want := tailscale.TailnetIdentity{ID: "T 1", Domain: "a.ts.net", Credential: "k&1/my tailnet", URL: "https://api.tailscale.com"}
 	s := encodeTailnet(want)
 	if strings.ContainsAny(s, " \n") {
 		t.Errorf("encodeTailnet(...): %q has spaces, which separate the fields of permits", s)
@@ -300,7 +300,7 @@ func swap(t *testing.T, kube client.Client, same bool, annotations map[string]st
 }
 
 // recordedName returns the name of the tailnet that the record has for the resource.
-func recordedName(t *testing.T, r *permits.Record) string {
+func recordedName(t *testing.T, r *permits.Store) string {
 	t.Helper()
 	s, err := r.Tailnet(t.Context(), "w")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
@@ -51,7 +51,7 @@ type change struct{ contact, email string }
 // A view describes a tailnet's contacts, and the resulting changes.
 type view struct {
 	changes []change
-	lost    map[string]claims.Claimant
+	lost    map[string]contention.Contender
 
 	// unverified are the addresses that must be verified, with the contact's type, sorted.
 	unverified []string
@@ -63,18 +63,18 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Contacts) (managed.
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if !claims.Writes(mg) {
+	if !contention.Writes(mg) {
 		mg.SetConditions(xpv2.Available())
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if len(v.changes) > 0 {
-		return managed.ExternalObservation{ResourceExists: !claims.NeedsFirstWrite(mg)}, nil
+		return managed.ExternalObservation{ResourceExists: !contention.NeedsFirstWrite(mg)}, nil
 	}
 	mg.SetConditions(v.ready())
 	if err := v.blocked(); err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if claims.NeedsFirstWrite(mg) {
+	if contention.NeedsFirstWrite(mg) {
 		return managed.ExternalObservation{}, nil
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
@@ -153,18 +153,18 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, staleness ta
 }
 
 // conflicts returns the contacts that belong to older objects.
-func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Contacts) (map[string]claims.Claimant, error) {
+func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Contacts) (map[string]contention.Contender, error) {
 	l := &v1alpha1.ContactsList{}
 	if err := e.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, errors.Wrap(err, "cannot list Contacts")
 	}
-	var others []claims.Claimant
+	var others []contention.Contender
 	for i := range l.Items {
-		if o := &l.Items[i]; claims.Writes(o) {
-			others = append(others, claims.New(o, o.Status.AtProvider.Tailnet, names(o)...))
+		if o := &l.Items[i]; contention.Writes(o) {
+			others = append(others, contention.New(o, o.Status.AtProvider.Tailnet, names(o)...))
 		}
 	}
-	return claims.Conflicts(claims.New(mg, mg.Status.AtProvider.Tailnet, names(mg)...), others), nil
+	return contention.Conflicts(contention.New(mg, mg.Status.AtProvider.Tailnet, names(mg)...), others), nil
 }
 
 func names(mg *v1alpha1.Contacts) []string {
@@ -195,7 +195,7 @@ func observation(c tailscale.Contact) *v1alpha1.ContactObservation {
 
 // blocked returns an error if some contacts belong to older objects.
 func (v view) blocked() error {
-	if m := claims.Message(v1alpha1.ContactsKind, v.lost); m != "" {
+	if m := contention.Message(v1alpha1.ContactsKind, v.lost); m != "" {
 		return errors.New(m)
 	}
 	return nil
@@ -205,7 +205,7 @@ func (v view) blocked() error {
 // verified does not make the object unready.
 func (v view) ready() xpv2.Condition {
 	if err := v.blocked(); err != nil {
-		return claims.NotReady(meta.ReasonConflict, err.Error())
+		return contention.NotReady(meta.ReasonConflict, err.Error())
 	}
 	if len(v.unverified) > 0 {
 		slices.Sort(v.unverified)

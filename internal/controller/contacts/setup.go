@@ -26,6 +26,6 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Contacts] {
 		},
 		// Contacts remain when their object is deleted.
 		LeavesNothing: true,
-		Claims:        &v1alpha1.Contacts{},
+		Rivals:        &v1alpha1.Contacts{},
 	}
 }

@@ -21,7 +21,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -152,7 +152,7 @@ func (c *cluster) reconcile(t *testing.T, name string) error {
 		case xpmeta.WasDeleted(mg) && exists:
 			_, err = e.Delete(ctx, mg)
 		case xpmeta.WasDeleted(mg):
-		case !exists && claims.Writes(mg):
+		case !exists && contention.Writes(mg):
 			if _, err = e.Create(ctx, mg); err == nil {
 				xpmeta.SetExternalCreateSucceeded(mg, time.Now())
 				c.annotate(t, mg)

@@ -21,7 +21,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/record"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -73,18 +73,18 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.Exter
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if !claims.Writes(mg) {
+	if !contention.Writes(mg) {
 		mg.SetConditions(xpv2.Available())
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if !p.done() {
-		return managed.ExternalObservation{ResourceExists: !claims.NeedsFirstWrite(mg), Diff: p.diff()}, nil
+		return managed.ExternalObservation{ResourceExists: !contention.NeedsFirstWrite(mg), Diff: p.diff()}, nil
 	}
 	mg.SetConditions(p.ready())
 	if err := p.blocked(); err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if claims.NeedsFirstWrite(mg) {
+	if contention.NeedsFirstWrite(mg) {
 		return managed.ExternalObservation{}, nil
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
@@ -112,7 +112,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 // exclusively calls fn with a plan from current facts, while no other object of the tailnet reads
 // or writes them.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, fn func(p plan) error) error {
-	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
+	return contention.Exclusively(ctx, contention.New(mg, mg.Status.AtProvider.Tailnet), func() error {
 		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	}
 	written, err := e.carryOut(ctx, mg, p)
 	if errors.Is(err, errMagicDNS) && asksForMagicDNS(mg) {
-		mg.SetConditions(claims.NotReady(meta.ReasonMagicDNSRefused, errMagicDNS.Error()))
+		mg.SetConditions(contention.NotReady(meta.ReasonMagicDNSRefused, errMagicDNS.Error()))
 		return err
 	}
 	if errors.Is(err, errMagicDNS) {
@@ -207,7 +207,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	}
 	s.current = currentParts(d, override)
 	observe(&mg.Status.AtProvider, d, override)
-	mg.Status.AtProvider.Tailnet = claims.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
+	mg.Status.AtProvider.Tailnet = contention.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
 	if s.lost, s.siblings, err = findConflicts(ctx, kube, mg, s); err != nil {
 		return plan{}, err
 	}
@@ -216,18 +216,18 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 
 // findConflicts returns the parts that belong to older objects, and the records of all objects of
 // the same tailnet.
-func findConflicts(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []values, error) {
+func findConflicts(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]contention.Contender, []values, error) {
 	l := &v1alpha1.DNSList{}
 	if err := kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, errors.Wrap(err, "cannot list DNS objects")
 	}
 	// Parts in the record count as well: an older object may want them now.
 	mine := append(slices.Collect(maps.Keys(s.wanted)), slices.Collect(maps.Keys(s.record))...)
-	self := claims.New(mg, mg.Status.AtProvider.Tailnet, mine...)
-	var others []claims.Claimant
+	self := contention.New(mg, mg.Status.AtProvider.Tailnet, mine...)
+	var others []contention.Contender
 	var records []values
-	for o, c := range claims.Siblings(self, l.Items, claimant) {
-		if claims.Writes(o) {
+	for o, c := range contention.Siblings(self, l.Items, contender) {
+		if contention.Writes(o) {
 			others = append(others, c)
 		}
 		// The controller reports a record that is not valid on the other object.
@@ -235,12 +235,12 @@ func findConflicts(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s 
 			records = append(records, r)
 		}
 	}
-	return claims.Conflicts(self, others), records, nil
+	return contention.Conflicts(self, others), records, nil
 }
 
-// claimant returns the claims of an object to the parts that it names.
-func claimant(o *v1alpha1.DNS) claims.Claimant {
-	return claims.New(o, o.Status.AtProvider.Tailnet, slices.Collect(maps.Keys(wantedParts(o.Spec.ForProvider)))...)
+// contender returns the contender for the parts that an object names.
+func contender(o *v1alpha1.DNS) contention.Contender {
+	return contention.New(o, o.Status.AtProvider.Tailnet, slices.Collect(maps.Keys(wantedParts(o.Spec.ForProvider)))...)
 }
 
 // carryOut records a plan and writes its parts, and returns those that it has written. MagicDNS is last,

@@ -82,7 +82,7 @@ func TestReconcile(t *testing.T) {
 			writes:  []string{"PatchSplitDNS", "PatchSplitDNS"},
 		},
 		"ObserveOnly": {
-			reason:  "An object that may only observe writes nothing, and claims nothing.",
+			reason:  "An object that may only observe writes nothing, and contends for nothing.",
 			objects: []*v1alpha1.DNS{object("a", 0, nameservers("1.1.1.1")), object("old", time.Hour, nameservers("8.8.8.8"), policies(xpv2.ManagementActionObserve))},
 			want:    tailscale.DNS{Nameservers: []string{"1.1.1.1"}},
 			ready:   map[string]xpv2.ConditionReason{"a": xpv2.ReasonAvailable, "old": xpv2.ReasonAvailable},

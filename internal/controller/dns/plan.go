@@ -14,7 +14,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -26,7 +26,7 @@ type situation struct {
 	record  values
 
 	// lost are the parts that belong to an older object.
-	lost map[string]claims.Claimant
+	lost map[string]contention.Contender
 
 	// siblings are the records of other objects of the same tailnet.
 	siblings []values
@@ -43,7 +43,7 @@ type plan struct {
 	intent, result values
 
 	current values
-	lost    map[string]claims.Claimant
+	lost    map[string]contention.Contender
 
 	// removed are the nameservers that the plan removes, or has removed before a crash.
 	removed []string
@@ -55,7 +55,7 @@ type plan struct {
 
 // decide returns the plan for a situation.
 func decide(s situation) plan {
-	p := plan{set: parts{}, intent: values{}, result: values{}, current: s.record, lost: map[string]claims.Claimant{}}
+	p := plan{set: parts{}, intent: values{}, result: values{}, current: s.record, lost: map[string]contention.Contender{}}
 	for _, part := range slices.Sorted(maps.Keys(s.wanted)) {
 		s.planWanted(&p, part)
 	}
@@ -190,7 +190,7 @@ func (p plan) diff() string {
 // blocked returns an error if some wanted parts cannot be set.
 func (p plan) blocked() error {
 	var reasons []string
-	if m := claims.Message(v1alpha1.DNSKind, p.lost); m != "" {
+	if m := contention.Message(v1alpha1.DNSKind, p.lost); m != "" {
 		reasons = append(reasons, m)
 	}
 	if len(p.foreign) > 0 {
@@ -214,7 +214,7 @@ func (p plan) ready() xpv2.Condition {
 	case err == nil:
 		return xpv2.Available()
 	case len(p.lost) > 0:
-		return claims.NotReady(meta.ReasonConflict, err.Error())
+		return contention.NotReady(meta.ReasonConflict, err.Error())
 	}
-	return claims.NotReady(meta.ReasonForeignObject, err.Error())
+	return contention.NotReady(meta.ReasonForeignObject, err.Error())
 }

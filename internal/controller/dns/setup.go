@@ -27,6 +27,6 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.DNS] {
 		Untouched: func(mg *v1alpha1.DNS) bool { return !annotationRecord.Exists(mg) },
 		Records:   []string{string(annotationRecord)},
 		Facts:     facts,
-		Claims:    &v1alpha1.DNS{},
+		Rivals:    &v1alpha1.DNS{},
 	}
 }

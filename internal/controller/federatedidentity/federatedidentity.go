@@ -51,7 +51,7 @@ type external struct {
 
 // Observe compares the identity in the shared list with the spec.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalObservation, error) {
-	err := ownership.ClaimConflict(ctx, e.kube, &v1alpha1.FederatedIdentityList{}, v1alpha1.FederatedIdentityKind, mg, ownership.ByExternalName)
+	err := ownership.CheckConflict(ctx, e.kube, &v1alpha1.FederatedIdentityList{}, v1alpha1.FederatedIdentityKind, mg, ownership.ByExternalName)
 	if err != nil {
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}

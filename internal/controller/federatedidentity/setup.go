@@ -24,6 +24,6 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.FederatedIdentity] {
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.FederatedIdentity) (managed.TypedExternalClient[*v1alpha1.FederatedIdentity], error) {
 			return &external{api: c.Client, kube: env.Kube, clusterID: c.ClusterID}, nil
 		},
-		Claims: &v1alpha1.FederatedIdentity{},
+		Rivals: &v1alpha1.FederatedIdentity{},
 	}
 }

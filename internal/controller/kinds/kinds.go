@@ -20,8 +20,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
@@ -104,10 +104,10 @@ type Kind[T resource.ModernManaged] struct {
 	// Wrap returns the reconciler that the controller uses. It may be nil.
 	Wrap func(r reconcile.Reconciler) reconcile.Reconciler
 
-	// Claims is an empty object of a kind whose objects compete with those of this kind for parts
+	// Rivals is an empty object of a kind whose objects compete with those of this kind for parts
 	// of the tailnet: when one of them is deleted or changed, the losers are reconciled. It may be
 	// nil.
-	Claims client.Object
+	Rivals client.Object
 
 	// Watch adds watches. It may be nil.
 	Watch func(b *builder.Builder, env Env) *builder.Builder
@@ -155,8 +155,8 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 		WithOptions(o.ForControllerRuntime()).
 		For(k.Object, builder.WithPredicates(resource.DesiredStateChanged()))
 	b = clients.WatchConnectable(b, env.Kube, k.List)
-	if k.Claims != nil {
-		b = claims.WatchReleased(b, env.Kube, k.Claims, k.List)
+	if k.Rivals != nil {
+		b = contention.WatchReleased(b, env.Kube, k.Rivals, k.List)
 	}
 	if k.Watch != nil {
 		b = k.Watch(b, env)

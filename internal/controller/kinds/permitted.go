@@ -36,7 +36,7 @@ const reasonOrphaned event.Reason = "NeverAllowed"
 type permitted[T resource.ModernManaged] struct {
 	managed.TypedExternalConnector[T]
 
-	permits   *permits.Record
+	permits   *permits.Store
 	record    event.Recorder
 	remaining func(mg T) string
 

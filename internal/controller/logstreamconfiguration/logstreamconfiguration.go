@@ -96,7 +96,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfigurat
 func logType(mg *v1alpha1.LogstreamConfiguration) string { return string(mg.Spec.ForProvider.LogType) }
 
 func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) error {
-	return ownership.ClaimConflict(ctx, e.kube, &v1alpha1.LogstreamConfigurationList{}, v1alpha1.LogstreamConfigurationKind, mg, func(o resource.Managed) string {
+	return ownership.CheckConflict(ctx, e.kube, &v1alpha1.LogstreamConfigurationList{}, v1alpha1.LogstreamConfigurationKind, mg, func(o resource.Managed) string {
 		if l, ok := o.(*v1alpha1.LogstreamConfiguration); ok {
 			return logType(l) + " logs"
 		}

@@ -90,7 +90,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (manag
 
 // claimConflict returns an error if an older object names the same client.
 func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.OAuthClient) error {
-	return ownership.ClaimConflict(ctx, e.kube, &v1alpha1.OAuthClientList{}, v1alpha1.OAuthClientKind, mg, ownership.ByExternalName)
+	return ownership.CheckConflict(ctx, e.kube, &v1alpha1.OAuthClientList{}, v1alpha1.OAuthClientKind, mg, ownership.ByExternalName)
 }
 
 // clients returns the finder of the tailnet's OAuth clients.

@@ -24,6 +24,6 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.OAuthClient] {
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.OAuthClient) (managed.TypedExternalClient[*v1alpha1.OAuthClient], error) {
 			return &external{api: c.Client, kube: env.Kube, record: env.Record, clusterID: c.ClusterID}, nil
 		},
-		Claims: &v1alpha1.OAuthClient{},
+		Rivals: &v1alpha1.OAuthClient{},
 	}
 }

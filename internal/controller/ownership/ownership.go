@@ -3,7 +3,7 @@
 
 // Package ownership decides which managed object owns an object of the tailnet, where Tailscale
 // assigns the ID and the object cannot carry annotations. It uses a marker in the object's
-// description, the recorded attempts to create it, and the claims of other objects in the cluster.
+// description, the recorded attempts to create it, and the parts of other objects in the cluster.
 // Lookup finds such objects for all kinds.
 package ownership
 
@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/marks"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
@@ -120,7 +120,7 @@ func Owns(mg resource.Managed, id string) bool {
 // Manages reports whether an object's management policies let it make or change anything. Otherwise
 // it only observes.
 func Manages(mg resource.Managed) bool {
-	return claims.Writes(mg) || slices.Contains(mg.GetManagementPolicies(), xpv2.ManagementActionCreate)
+	return contention.Writes(mg) || slices.Contains(mg.GetManagementPolicies(), xpv2.ManagementActionCreate)
 }
 
 // SetNotOwned records in a Create that the object of the tailnet with the ID has another owner.
@@ -138,7 +138,7 @@ func SetOwned(mg resource.Managed, id string) {
 // and returns an error with the message.
 func NotOwned(mg resource.Managed, format string, args ...any) error {
 	err := errors.Errorf(format, args...)
-	mg.SetConditions(claims.NotReady(meta.ReasonForeignObject, err.Error()))
+	mg.SetConditions(contention.NotReady(meta.ReasonForeignObject, err.Error()))
 	return err
 }
 
@@ -148,7 +148,7 @@ func Missing(mg resource.Managed, singular string) error {
 	return errors.Errorf("there is no %s with the id %q; correct or remove the annotation %s", singular, xpmeta.GetExternalName(mg), xpmeta.AnnotationKeyExternalName)
 }
 
-// A ConflictError reports that an older object of the cluster manages what another object claims.
+// A ConflictError reports that an older object of the cluster manages the same part of the tailnet as another object.
 type ConflictError struct{ message string }
 
 // Error implements error.
@@ -169,30 +169,30 @@ func IgnoreConflict(mg resource.Managed, err error) error {
 	return err
 }
 
-// ByExternalName returns the external name of an object as its claim.
+// ByExternalName returns the external name of an object as its part of the tailnet.
 func ByExternalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
 
-// ClaimConflict returns a ConflictError, and sets the condition, if an older object of the cluster
-// manages what this object claims. Claim returns an object's claim, or "" for none.
-func ClaimConflict(ctx context.Context, kube client.Reader, l resource.ManagedList, kind string, mg resource.ModernManaged, claim func(resource.Managed) string) error {
-	if claim(mg) == "" || !Manages(mg) {
+// CheckConflict returns a ConflictError, and sets the condition, if an older object of the cluster
+// manages the same part of the tailnet. part returns the name of an object's part, or "" for none.
+func CheckConflict(ctx context.Context, kube client.Reader, l resource.ManagedList, kind string, mg resource.ModernManaged, part func(resource.Managed) string) error {
+	if part(mg) == "" || !Manages(mg) {
 		return nil
 	}
 	// Lists all namespaces, because objects of several namespaces may use one tailnet.
 	if err := kube.List(ctx, l); err != nil {
 		return errors.Wrapf(err, "cannot list objects of kind %s", kind)
 	}
-	var others []claims.Claimant
+	var others []contention.Contender
 	for _, o := range l.GetItems() {
-		if m, ok := o.(resource.ModernManaged); ok && Manages(m) && claim(m) != "" {
-			others = append(others, claims.New(m, "", claim(m)))
+		if m, ok := o.(resource.ModernManaged); ok && Manages(m) && part(m) != "" {
+			others = append(others, contention.New(m, "", part(m)))
 		}
 	}
-	lost := claims.Conflicts(claims.New(mg, "", claim(mg)), others)
+	lost := contention.Conflicts(contention.New(mg, "", part(mg)), others)
 	if len(lost) == 0 {
 		return nil
 	}
-	err := &ConflictError{message: claims.Message(kind, lost)}
-	mg.SetConditions(claims.NotReady(meta.ReasonConflict, err.Error()))
+	err := &ConflictError{message: contention.Message(kind, lost)}
+	mg.SetConditions(contention.NotReady(meta.ReasonConflict, err.Error()))
 	return err
 }

@@ -140,7 +140,7 @@ func TestRecordFailure(t *testing.T) {
 	}
 }
 
-func TestClaimConflict(t *testing.T) {
+func TestCheckConflict(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -151,16 +151,16 @@ func TestClaimConflict(t *testing.T) {
 		other  *v1alpha1.Webhook
 		lost   bool
 	}{
-		"Older":        {reason: "The older object keeps the claim.", self: object("self", 0, "*"), other: object("other", time.Hour, "*"), lost: true},
-		"Younger":      {reason: "A younger object takes no claim.", self: object("self", time.Hour, "*"), other: object("other", 0, "*")},
-		"Observer":     {reason: "An object that only observes claims nothing.", self: object("self", 0, "*"), other: object("other", time.Hour, "Observe")},
+		"Older":        {reason: "The older object keeps the part.", self: object("self", 0, "*"), other: object("other", time.Hour, "*"), lost: true},
+		"Younger":      {reason: "A younger object takes no part.", self: object("self", time.Hour, "*"), other: object("other", 0, "*")},
+		"Observer":     {reason: "An object that only observes contends for nothing.", self: object("self", 0, "*"), other: object("other", time.Hour, "Observe")},
 		"SelfObserves": {reason: "An object that only observes has no conflict.", self: object("self", 0, "Observe"), other: object("other", time.Hour, "*")},
 		"Alone":        {reason: "An object does not conflict with itself.", self: object("self", 0, "*"), other: object("self", 0, "*")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(tc.other).Build()
-			err := ClaimConflict(t.Context(), kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, tc.self, func(resource.Managed) string { return "the same" })
+			err := CheckConflict(t.Context(), kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, tc.self, func(resource.Managed) string { return "the same" })
 			if IsConflict(err) != tc.lost || (err != nil) != tc.lost {
 				t.Fatalf("\n%s\nClaimConflict(...): want a conflict: %t, got %v", tc.reason, tc.lost, err)
 			}

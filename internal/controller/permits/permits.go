@@ -100,14 +100,14 @@ func parse(s []byte) Permit {
 	return p
 }
 
-// A Record holds permits. It is safe for concurrent use.
-type Record struct {
+// A Store holds permits. It is safe for concurrent use.
+type Store struct {
 	kube      client.Client
 	namespace string
 	shards    [shards]shard
 }
 
-// A shard is one part of the record.
+// A shard is one part of the Store.
 type shard struct {
 	mu sync.Mutex
 
@@ -115,10 +115,10 @@ type shard struct {
 	secret *corev1.Secret
 }
 
-// New returns the record in a namespace. The client must read Secrets from the API server, not from
+// New returns the Store in a namespace. The client must read Secrets from the API server, not from
 // a cache.
-func New(kube client.Client, namespace string) *Record {
-	return &Record{kube: kube, namespace: namespace}
+func New(kube client.Client, namespace string) *Store {
+	return &Store{kube: kube, namespace: namespace}
 }
 
 func shardOf(uid types.UID) int {
@@ -128,13 +128,13 @@ func shardOf(uid types.UID) int {
 }
 
 // Has reports whether a resource was once allowed by a config.
-func (r *Record) Has(ctx context.Context, uid, config types.UID) (bool, error) {
+func (r *Store) Has(ctx context.Context, uid, config types.UID) (bool, error) {
 	_, ok, err := r.Get(ctx, uid, config)
 	return ok, err
 }
 
 // Get returns the permit that a config gave a resource, and whether there is one.
-func (r *Record) Get(ctx context.Context, uid, config types.UID) (Permit, bool, error) {
+func (r *Store) Get(ctx context.Context, uid, config types.UID) (Permit, bool, error) {
 	s := &r.shards[shardOf(uid)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,9 +146,9 @@ func (r *Record) Get(ctx context.Context, uid, config types.UID) (Permit, bool, 
 	return p, ok && p.Config == config, nil
 }
 
-// Add adds a permit, unless the record has it. The field Made of a permit of the same config stays.
+// Add adds a permit, unless the Store has it. The field Made of a permit of the same config stays.
 // The permit is stored when Add returns.
-func (r *Record) Add(ctx context.Context, uid types.UID, p Permit) error {
+func (r *Store) Add(ctx context.Context, uid types.UID, p Permit) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		if old := parse(data[string(uid)]); old.Config == p.Config {
 			p.Product = old.Product
@@ -163,7 +163,7 @@ func (r *Record) Add(ctx context.Context, uid types.UID, p Permit) error {
 
 // Remember sets what a resource made, in the permit that a config gave it. Without such a permit it
 // does nothing.
-func (r *Record) Remember(ctx context.Context, uid, config types.UID, product string) error {
+func (r *Store) Remember(ctx context.Context, uid, config types.UID, product string) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		p := parse(data[string(uid)])
 		if p.Config != config || p.Product == product {
@@ -176,7 +176,7 @@ func (r *Record) Remember(ctx context.Context, uid, config types.UID, product st
 }
 
 // Tailnet returns the tailnet in which a resource is managed, as SetTailnet or Move stored it, or "".
-func (r *Record) Tailnet(ctx context.Context, uid types.UID) (string, error) {
+func (r *Store) Tailnet(ctx context.Context, uid types.UID) (string, error) {
 	s := &r.shards[shardOf(uid)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,12 +187,12 @@ func (r *Record) Tailnet(ctx context.Context, uid types.UID) (string, error) {
 }
 
 // SetTailnet stores the tailnet in which a resource is managed, as a text without spaces.
-func (r *Record) SetTailnet(ctx context.Context, uid types.UID, tailnet string) error {
+func (r *Store) SetTailnet(ctx context.Context, uid types.UID, tailnet string) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool { return setTailnet(data, uid, tailnet) })
 }
 
 // Move does the same for a resource that leaves another tailnet, with what it made there.
-func (r *Record) Move(ctx context.Context, uid types.UID, tailnet string) error {
+func (r *Store) Move(ctx context.Context, uid types.UID, tailnet string) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		changed := setTailnet(data, uid, tailnet)
 		if p := parse(data[string(uid)]); p.Product != "" {
@@ -214,14 +214,14 @@ func setTailnet(data map[string][]byte, uid types.UID, tailnet string) bool {
 }
 
 // Forget removes the permit and the tailnet of a resource that is about to be gone.
-func (r *Record) Forget(ctx context.Context, uid types.UID) error {
+func (r *Store) Forget(ctx context.Context, uid types.UID) error {
 	return r.edit(ctx, shardOf(uid), without(string(uid)))
 }
 
 // Prune removes the permits of a kind whose resources are gone, such as those whose finalizer was
 // removed by hand. List returns the existing resources; covers reports whether list includes a
 // namespace.
-func (r *Record) Prune(ctx context.Context, kind string, covers func(namespace string) bool, list func(context.Context) ([]types.UID, error)) error {
+func (r *Store) Prune(ctx context.Context, kind string, covers func(namespace string) bool, list func(context.Context) ([]types.UID, error)) error {
 	// Permits that are added while list runs must stay.
 	candidates := map[int][]string{}
 	for i := range r.shards {
@@ -264,7 +264,7 @@ func without(uids ...string) func(map[string][]byte) bool {
 }
 
 // permits returns the resources in a shard whose permits match.
-func (r *Record) permits(ctx context.Context, i int, match func(Permit) bool) ([]string, error) {
+func (r *Store) permits(ctx context.Context, i int, match func(Permit) bool) ([]string, error) {
 	s := &r.shards[i]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +281,7 @@ func (r *Record) permits(ctx context.Context, i int, match func(Permit) bool) ([
 }
 
 // load reads a shard, unless it is already loaded. The caller holds the shard's lock.
-func (r *Record) load(ctx context.Context, i int) error {
+func (r *Store) load(ctx context.Context, i int) error {
 	s := &r.shards[i]
 	if s.secret != nil {
 		return nil
@@ -301,7 +301,7 @@ func (r *Record) load(ctx context.Context, i int) error {
 }
 
 // edit changes a shard, and writes it if that made a difference.
-func (r *Record) edit(ctx context.Context, i int, change func(map[string][]byte) bool) error {
+func (r *Store) edit(ctx context.Context, i int, change func(map[string][]byte) bool) error {
 	s := &r.shards[i]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,7 +335,7 @@ func (r *Record) edit(ctx context.Context, i int, change func(map[string][]byte)
 	return errors.Wrapf(err, "cannot write Secret %s/%s%d", r.namespace, prefix, i)
 }
 
-// Configs returns the UIDs of the provider configs that the record in a namespace names, sorted. The
+// Configs returns the UIDs of the provider configs that the Store in a namespace names, sorted. The
 // record outlives the provider.
 func Configs(ctx context.Context, kube client.Reader, namespace string) ([]types.UID, error) {
 	var out []types.UID

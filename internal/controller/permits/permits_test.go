@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-func has(t *testing.T, r *Record, uid, config types.UID) bool {
+func has(t *testing.T, r *Store, uid, config types.UID) bool {
 	t.Helper()
 	ok, err := r.Has(t.Context(), uid, config)
 	if err != nil {
@@ -27,7 +27,7 @@ func has(t *testing.T, r *Record, uid, config types.UID) bool {
 	return ok
 }
 
-func TestRecord(t *testing.T) {
+func TestStore(t *testing.T) {
 	writes := 0
 	kube := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -84,7 +84,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-func TestRecordFails(t *testing.T) {
+func TestStoreFails(t *testing.T) {
 	broken := true
 	kube := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -142,7 +142,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-func TestRecordConcurrently(t *testing.T) {
+func TestStoreConcurrently(t *testing.T) {
 	kube := fake.NewClientBuilder().Build()
 	var wg sync.WaitGroup
 	r := New(kube, "system")
@@ -167,11 +167,11 @@ func TestRecordConcurrently(t *testing.T) {
 	}
 }
 
-// TestRemember shows how long the record remembers what a resource made.
+// TestRemember shows how long the Store remembers what a resource made.
 func TestRemember(t *testing.T) {
 	kube := fake.NewClientBuilder().Build()
 	r := New(kube, "system")
-	step := func(reason string, fn func(r *Record) error, want string) {
+	step := func(reason string, fn func(r *Store) error, want string) {
 		t.Helper()
 		if err := fn(r); err != nil {
 			t.Fatalf("\n%s\n%v", reason, err)
@@ -182,21 +182,21 @@ func TestRemember(t *testing.T) {
 			t.Errorf("\n%s\nwant %q, got %q, %v", reason, want, p.Product, err)
 		}
 	}
-	step("A resource without a permit has no record.", func(r *Record) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "")
+	step("A resource without a permit has no record.", func(r *Store) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "")
 	for _, claims := range []string{"", "c1", "c2"} {
 		p := Permit{Kind: "VIPService", Namespace: "apps", Config: "home", Claims: claims}
-		step("A permit is added.", func(r *Record) error { return r.Add(t.Context(), "uid", p) }, map[bool]string{true: "svc:web,a"}[claims != ""])
-		step("The service of a resource is remembered.", func(r *Record) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "svc:web,a")
+		step("A permit is added.", func(r *Store) error { return r.Add(t.Context(), "uid", p) }, map[bool]string{true: "svc:web,a"}[claims != ""])
+		step("The service of a resource is remembered.", func(r *Store) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "svc:web,a")
 		got, ok, err := r.Get(t.Context(), "uid", "home")
 		p.Product = "svc:web,a"
 		if err != nil || !ok || got != p {
 			t.Errorf("want the permit %v, got %v, %v", p, got, err)
 		}
 	}
-	step("Another config leads to another tailnet.", func(r *Record) error {
+	step("Another config leads to another tailnet.", func(r *Store) error {
 		return r.Remember(t.Context(), "uid", "other", "svc:web,b")
 	}, "svc:web,a")
-	step("The service in another tailnet is another one.", func(r *Record) error {
+	step("The service in another tailnet is another one.", func(r *Store) error {
 		if err := r.Add(t.Context(), "uid", Permit{Kind: "VIPService", Namespace: "apps", Config: "other"}); err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func TestTailnet(t *testing.T) {
 	check := func(stage, want string) {
 		t.Helper()
 		// Another leader has read nothing yet.
-		for _, r := range []*Record{r, New(kube, "system")} {
+		for _, r := range []*Store{r, New(kube, "system")} {
 			if got, err := r.Tailnet(t.Context(), "a"); err != nil || got != want {
 				t.Errorf("%s: Tailnet(...): want %q, got %q, %v", stage, want, got, err)
 			}

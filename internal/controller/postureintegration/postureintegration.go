@@ -92,7 +92,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 }
 
 func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.PostureIntegration) error {
-	return ownership.ClaimConflict(ctx, e.kube, &v1alpha1.PostureIntegrationList{}, v1alpha1.PostureIntegrationKind, mg, func(o resource.Managed) string {
+	return ownership.CheckConflict(ctx, e.kube, &v1alpha1.PostureIntegrationList{}, v1alpha1.PostureIntegrationKind, mg, func(o resource.Managed) string {
 		if p, ok := o.(*v1alpha1.PostureIntegration); ok {
 			return "provider " + p.Spec.ForProvider.Provider
 		}

@@ -24,6 +24,6 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.PostureIntegration] {
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.PostureIntegration) (managed.TypedExternalClient[*v1alpha1.PostureIntegration], error) {
 			return &external{api: c.Client, kube: env.Kube}, nil
 		},
-		Claims: &v1alpha1.PostureIntegration{},
+		Rivals: &v1alpha1.PostureIntegration{},
 	}
 }

@@ -44,7 +44,7 @@ type Options struct {
 	Pool *tailscale.Pool
 
 	// Permits record which managed resources were allowed to act. Never nil.
-	Permits *permits.Record
+	Permits *permits.Store
 
 	// Images of the proxies' containers.
 	Images proxy.Images

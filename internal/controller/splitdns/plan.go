@@ -17,7 +17,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/record"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -68,7 +68,7 @@ type situation struct {
 	siblings []sibling
 
 	// lost are domains that DNS objects name.
-	lost map[string]claims.Claimant
+	lost map[string]contention.Contender
 }
 
 // A sibling is another object for the same tailnet.
@@ -92,7 +92,7 @@ type plan struct {
 	intent, result servers
 
 	current servers
-	lost    map[string]claims.Claimant
+	lost    map[string]contention.Contender
 
 	// handOver are siblings that want nameservers which the object leaves, with their new records.
 	handOver []sibling
@@ -101,7 +101,7 @@ type plan struct {
 // decide returns the plan for a situation. It keeps the nameservers that others have set for a
 // domain, and their order.
 func decide(s situation) plan {
-	p := plan{set: servers{}, intent: servers{}, result: servers{}, current: s.record, lost: map[string]claims.Claimant{}}
+	p := plan{set: servers{}, intent: servers{}, result: servers{}, current: s.record, lost: map[string]contention.Contender{}}
 	domains := maps.Clone(s.record)
 	if domains == nil {
 		domains = servers{}
@@ -238,8 +238,8 @@ func (p plan) diff() string {
 
 // ready returns the Ready condition of an object without further changes.
 func (p plan) ready() xpv2.Condition {
-	if m := claims.Message(v1alpha1.DNSKind, p.lost); m != "" {
-		return claims.NotReady(meta.ReasonConflict, m)
+	if m := contention.Message(v1alpha1.DNSKind, p.lost); m != "" {
+		return contention.NotReady(meta.ReasonConflict, m)
 	}
 	return xpv2.Available()
 }

@@ -30,6 +30,6 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.SplitDNS] {
 		Untouched: func(mg *v1alpha1.SplitDNS) bool { return !annotationRecord.Exists(mg) },
 		Records:   []string{string(annotationRecord)},
 		Facts:     facts,
-		Claims:    &v1alpha1.DNS{},
+		Rivals:    &v1alpha1.DNS{},
 	}
 }

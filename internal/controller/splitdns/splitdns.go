@@ -18,7 +18,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/record"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
@@ -55,12 +55,12 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if !claims.Writes(mg) {
+	if !contention.Writes(mg) {
 		mg.SetConditions(xpv2.Available())
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
-	if !p.done() || claims.NeedsFirstWrite(mg) {
-		return managed.ExternalObservation{ResourceExists: !claims.NeedsFirstWrite(mg), Diff: p.diff()}, nil
+	if !p.done() || contention.NeedsFirstWrite(mg) {
+		return managed.ExternalObservation{ResourceExists: !contention.NeedsFirstWrite(mg), Diff: p.diff()}, nil
 	}
 	mg.SetConditions(p.ready())
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
@@ -97,7 +97,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
 // or writes them. Tailscale's API has no precondition against concurrent writes of other programs:
 // the next observation corrects a lost update.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, fn func(p plan) error) error {
-	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
+	return contention.Exclusively(ctx, contention.New(mg, mg.Status.AtProvider.Tailnet), func() error {
 		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
 		if err != nil {
 			return err
@@ -126,7 +126,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.
 		return plan{}, errors.Wrap(err, "cannot get DNS settings")
 	}
 	observe(mg, d)
-	mg.Status.AtProvider.Tailnet = claims.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
+	mg.Status.AtProvider.Tailnet = contention.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
 	s := situation{current: currentServers(d.SplitDNS), record: r}
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedServers(mg.Spec.ForProvider)
@@ -141,14 +141,14 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.
 // The domains of a DNS object belong to it alone, whatever its age, because it sets all nameservers
 // of a domain.
 func readSiblings(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *situation) error {
-	self := claims.New(mg, mg.Status.AtProvider.Tailnet)
+	self := contention.New(mg, mg.Status.AtProvider.Tailnet)
 	siblings := &v1alpha1.SplitDNSList{}
 	if err := kube.List(ctx, siblings, client.UnsafeDisableDeepCopy); err != nil {
 		return errors.Wrap(err, "cannot list SplitDNS objects")
 	}
-	for o := range claims.Siblings(self, siblings.Items, claimant) {
+	for o := range contention.Siblings(self, siblings.Items, contender) {
 		sib := sibling{object: o}
-		if claims.Writes(o) && !xpmeta.WasDeleted(o) {
+		if contention.Writes(o) && !xpmeta.WasDeleted(o) {
 			sib.wanted = wantedServers(o.Spec.ForProvider)
 		}
 		// The controller reports a record that is not valid on the other object.
@@ -163,9 +163,9 @@ func readSiblings(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS
 	if err := kube.List(ctx, owners, client.UnsafeDisableDeepCopy); err != nil {
 		return errors.Wrap(err, "cannot list DNS objects")
 	}
-	s.lost = map[string]claims.Claimant{}
-	for o, c := range claims.Siblings(self, owners.Items, ownerOf) {
-		if !claims.Writes(o) || xpmeta.WasDeleted(o) {
+	s.lost = map[string]contention.Contender{}
+	for o, c := range contention.Siblings(self, owners.Items, ownerOf) {
+		if !contention.Writes(o) || xpmeta.WasDeleted(o) {
 			continue
 		}
 		for _, d := range o.Spec.ForProvider.SplitDNS {
@@ -175,13 +175,15 @@ func readSiblings(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS
 	return nil
 }
 
-// claimant returns the claimant of an object.
-func claimant(o *v1alpha1.SplitDNS) claims.Claimant {
-	return claims.New(o, o.Status.AtProvider.Tailnet)
+// contender returns the contender of an object.
+func contender(o *v1alpha1.SplitDNS) contention.Contender {
+	return contention.New(o, o.Status.AtProvider.Tailnet)
 }
 
-// ownerOf returns the claimant of a DNS object.
-func ownerOf(o *v1alpha1.DNS) claims.Claimant { return claims.New(o, o.Status.AtProvider.Tailnet) }
+// ownerOf returns the contender of a DNS object.
+func ownerOf(o *v1alpha1.DNS) contention.Contender {
+	return contention.New(o, o.Status.AtProvider.Tailnet)
+}
 
 // carryOut records a plan and writes it.
 func (e *external) carryOut(ctx context.Context, mg *v1alpha1.SplitDNS, p plan) error {

@@ -21,7 +21,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -294,7 +294,7 @@ func TestReconcile(t *testing.T) {
 			writes: 3,
 		},
 		"ObserveOnly": {
-			reason: "An object that may only observe writes nothing, and claims nothing.",
+			reason: "An object that may only observe writes nothing, and contends for nothing.",
 			run: func(t *testing.T, _ *fakeAPI, local, _ *cluster) {
 				mg := local.get(t, "a")
 				mg.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
@@ -319,7 +319,7 @@ func TestReconcile(t *testing.T) {
 			if api.writes != tc.writes {
 				t.Errorf("\n%s\nIt took %d writes, want %d", tc.reason, api.writes, tc.writes)
 			}
-			if mg := local.get(t, "a"); mg.GetName() != "" && claims.Writes(mg) && mg.GetCondition(xpv2.TypeReady).Status != "True" {
+			if mg := local.get(t, "a"); mg.GetName() != "" && contention.Writes(mg) && mg.GetCondition(xpv2.TypeReady).Status != "True" {
 				t.Errorf("\n%s\nReady is %v", tc.reason, mg.GetCondition(xpv2.TypeReady))
 			}
 		})

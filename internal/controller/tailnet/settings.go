@@ -14,7 +14,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -26,7 +26,7 @@ type view struct {
 	changes bool
 
 	// Lost are settings that an older object manages.
-	lost map[string]claims.Claimant
+	lost map[string]contention.Contender
 
 	// Hidden are the OAuth scopes, sorted, that the credential lacks to read the wanted settings.
 	hidden []string
@@ -68,7 +68,7 @@ func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error 
 // only reported if the spec names settings.
 func (e *external) viewSettings(ctx context.Context, mg *v1alpha1.Tailnet, staleness tailscale.Staleness) (view, error) {
 	wanted := mg.Spec.ForProvider.Settings
-	manages := wanted != nil && claims.Writes(mg)
+	manages := wanted != nil && contention.Writes(mg)
 	current, err := e.api.Settings(ctx, staleness)
 	forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden
 	if err != nil && !forbidden {
@@ -100,40 +100,40 @@ func (e *external) viewSettings(ctx context.Context, mg *v1alpha1.Tailnet, stale
 }
 
 // conflicts returns the settings that older objects for the same tailnet manage.
-func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]claims.Claimant, error) {
+func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]contention.Contender, error) {
 	all, err := e.list(ctx)
 	if err != nil {
 		return nil, err
 	}
-	self, err := claimant(mg)
+	self, err := contender(mg)
 	if err != nil {
 		return nil, err
 	}
-	var others []claims.Claimant
+	var others []contention.Contender
 	for i := range all {
-		if !claims.Writes(&all[i]) {
+		if !contention.Writes(&all[i]) {
 			continue
 		}
-		c, err := claimant(&all[i])
+		c, err := contender(&all[i])
 		if err != nil {
 			return nil, err
 		}
 		others = append(others, c)
 	}
-	return claims.Conflicts(self, others), nil
+	return contention.Conflicts(self, others), nil
 }
 
-func claimant(mg *v1alpha1.Tailnet) (claims.Claimant, error) {
+func contender(mg *v1alpha1.Tailnet) (contention.Contender, error) {
 	if mg.Spec.ForProvider.Settings == nil {
-		return claims.New(mg, mg.Status.AtProvider.Name), nil
+		return contention.New(mg, mg.Status.AtProvider.Name), nil
 	}
 	names, err := tailscale.Settings(*mg.Spec.ForProvider.Settings).Names()
-	return claims.New(mg, mg.Status.AtProvider.Name, names...), err
+	return contention.New(mg, mg.Status.AtProvider.Name, names...), err
 }
 
 // blocked returns why some settings cannot be written or read, or nil.
 func (v view) blocked() error {
-	m := claims.Message(v1alpha1.TailnetKind, v.lost)
+	m := contention.Message(v1alpha1.TailnetKind, v.lost)
 	if len(v.hidden) > 0 {
 		m = "The credential may not see settings that are wanted; give it the OAuth scope: " + strings.Join(v.hidden, ", ")
 	}
@@ -150,7 +150,7 @@ func (v view) ready() xpv2.Condition {
 	case err == nil:
 		return xpv2.Available()
 	case len(v.hidden) > 0:
-		return claims.NotReady(meta.ReasonScopeMissing, err.Error())
+		return contention.NotReady(meta.ReasonScopeMissing, err.Error())
 	}
-	return claims.NotReady(meta.ReasonConflict, err.Error())
+	return contention.NotReady(meta.ReasonConflict, err.Error())
 }

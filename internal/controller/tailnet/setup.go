@@ -48,7 +48,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Tailnet] {
 			}
 		},
 		Poll:   poll,
-		Claims: &v1alpha1.Tailnet{},
+		Rivals: &v1alpha1.Tailnet{},
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
 			return watchCredentials(b, env.Kube)
 		},

@@ -18,8 +18,8 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contention"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
@@ -121,7 +121,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 		return managed.ExternalObservation{}, err
 	}
 	// A Tailnet without settings is never created.
-	unmade := mg.Spec.ForProvider.Settings != nil && claims.NeedsFirstWrite(mg)
+	unmade := mg.Spec.ForProvider.Settings != nil && contention.NeedsFirstWrite(mg)
 	if v.changes {
 		return managed.ExternalObservation{ResourceExists: !unmade}, nil
 	}

@@ -24,11 +24,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// claims are the agents' reports about a service, by node ID: whether they advertise it, and
+// reports are the agents' reports about a service, by node ID: whether they advertise it, and
 // whether control accepted them.
-type claims map[string]claim
+type reports map[string]report
 
-type claim struct {
+type report struct {
 	Advertised bool
 	Accepted   bool
 
@@ -58,32 +58,32 @@ type claim struct {
 }
 
 // certificate returns a condition with the problem of the certificate, or nil if there is none.
-func (c claims) certificate() *xpv2.Condition {
+func (c reports) certificate() *xpv2.Condition {
 	var out *xpv2.Condition
 	for _, id := range slices.Sorted(maps.Keys(c)) {
-		cl := c[id]
-		if cl.Reason == "" || out != nil && cmp.Or(cmp.Compare(out.Reason, xpv2.ConditionReason(cl.Reason)), cmp.Compare(out.Message, cl.Message)) <= 0 {
+		rs := c[id]
+		if rs.Reason == "" || out != nil && cmp.Or(cmp.Compare(out.Reason, xpv2.ConditionReason(rs.Reason)), cmp.Compare(out.Message, rs.Message)) <= 0 {
 			continue
 		}
-		out = &xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: xpv2.ConditionReason(cl.Reason), Message: cl.Message}
+		out = &xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: xpv2.ConditionReason(rs.Reason), Message: rs.Message}
 	}
 	return out
 }
 
 // notAccepted reports whether control is known not to have accepted a machine that advertises.
-func (c claim) notAccepted() bool { return c.Advertised && !c.Accepted && !c.Unknown }
+func (c report) notAccepted() bool { return c.Advertised && !c.Accepted && !c.Unknown }
 
-// settled reports whether the hosts match the agents' claims. A machine that does not advertise may
+// settled reports whether the hosts match the agents' reports. A machine that does not advertise may
 // be listed, in any state: Tailscale lists hosts that were approved before, that have withdrawn, and
 // that are set up in part (tailscale/tailscale#17769, #17692, #17794).
-func (c claims) settled(hosts []tailscale.Host) bool {
+func (c reports) settled(hosts []tailscale.Host) bool {
 	byID := map[string]tailscale.Host{}
 	for _, h := range hosts {
 		byID[h.NodeID] = h
 	}
-	for id, cl := range c {
+	for id, rs := range c {
 		h, ok := byID[id]
-		if cl.Advertised && (!ok || cl.notAccepted() || !c.configured(h) || !h.Approved()) {
+		if rs.Advertised && (!ok || rs.notAccepted() || !c.configured(h) || !h.Approved()) {
 			return false
 		}
 	}
@@ -95,40 +95,40 @@ func (c claims) settled(hosts []tailscale.Host) bool {
 // service once it serves it, and an approved host answers once control has given it the addresses,
 // which may be later than the approval (tailscale/tailscale#18821). Control's acceptance of the
 // machine alone does not show that it serves. Where the acceptance is unknown, the approval counts.
-func (c claims) configured(h tailscale.Host) bool {
-	cl, ours := c[h.NodeID]
+func (c reports) configured(h tailscale.Host) bool {
+	rs, ours := c[h.NodeID]
 	if !ours {
 		return h.Ready()
 	}
 	if h.Approved() {
-		return cl.Advertised && !cl.notAccepted()
+		return rs.Advertised && !rs.notAccepted()
 	}
-	return cl.Advertised && h.Ready()
+	return rs.Advertised && h.Ready()
 }
 
 // unlisted returns the node IDs of the machines that should host a service and are not listed as
 // hosts yet.
-func (c claims) unlisted(hosts []tailscale.Host) []string {
+func (c reports) unlisted(hosts []tailscale.Host) []string {
 	out := maps.Clone(c)
 	for _, h := range hosts {
 		delete(out, h.NodeID)
 	}
-	maps.DeleteFunc(out, func(_ string, cl claim) bool { return cl.Accepted })
+	maps.DeleteFunc(out, func(_ string, rs report) bool { return rs.Accepted })
 	return slices.Sorted(maps.Keys(out))
 }
 
 // unseen reports whether the agent of a host offers the service while a list of devices does not
 // show the host as online.
-func unseen(c claims, hosts []tailscale.Host, devices []tailscale.Device) bool {
+func unseen(c reports, hosts []tailscale.Host, devices []tailscale.Device) bool {
 	byID := pick(devices, nodeIDs(hosts))
 	return slices.ContainsFunc(hosts, func(h tailscale.Host) bool {
 		return c[h.NodeID].Advertised && !byID[h.NodeID].ConnectedToControl
 	})
 }
 
-// agentClaims returns the machines' claims about a service.
-func agentClaims(machines []v1alpha1.Machine, service string) claims {
-	out := claims{}
+// agentReports returns the machines' reports about a service.
+func agentReports(machines []v1alpha1.Machine, service string) reports {
+	out := reports{}
 	for _, m := range machines {
 		// A pod writes its machine's status, so the node ID in the status is not trusted.
 		id := meta.NodeIDOf(&m)
@@ -137,16 +137,16 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 		}
 		for _, s := range m.Status.Agent.Services {
 			if s.Name == service {
-				cl := claim{
+				rs := report{
 					Advertised: s.Advertised, Accepted: s.Accepted, Unknown: !s.Accepted && m.Status.Agent.AcceptanceUnknown,
 					Routed: s.Routed, PrimarySeen: m.Status.Agent.PrimaryRoutesSeen, Readvertised: s.Readvertisements,
 					Healthy: s.HealthyBackends, Total: s.TotalBackends,
 					Ports: s.Ports, Unhealthy: s.UnhealthyPorts, Machine: m.GetName(), Endpoints: m.GetLabels()[meta.LabelEndpoints],
 				}
 				if s.Reason != "" {
-					cl.Reason, cl.Message = s.Reason, s.Message
+					rs.Reason, rs.Message = s.Reason, s.Message
 				}
-				out[id] = cl
+				out[id] = rs
 			}
 		}
 	}
@@ -157,24 +157,24 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 // API is not asked for the hosts now, they come from the status.
 func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	name := string(mg.Spec.ForProvider.Name)
-	cl, err := e.claims(ctx, mg.GetNamespace(), name)
+	rs, err := e.reports(ctx, mg.GetNamespace(), name)
 	if err != nil {
 		return errors.Wrap(err, "cannot list machines")
 	}
-	e.hosts.keep(mg.GetUID(), cl)
-	observeCertificate(mg, cl)
+	e.hosts.keep(mg.GetUID(), rs)
+	observeCertificate(mg, rs)
 	previous := mg.Status.AtProvider.Hosts
-	e.reported = cl
+	e.reported = rs
 	e.fresh = !slices.ContainsFunc(previous, func(h v1alpha1.ServiceHost) bool { return h.Configured })
 	hosts, staleness := remembered(previous), tailscale.Cached
-	due := e.hosts.due(mg.GetUID(), cl, hosts)
+	due := e.hosts.due(mg.GetUID(), rs, hosts)
 	if due {
 		if hosts, err = e.api.Hosts(ctx, name); err != nil {
 			e.hosts.failed(mg.GetUID())
 			return errors.Wrap(err, "cannot list hosts of the service")
 		}
-		e.hosts.asked(mg.GetUID(), cl, hosts)
-		if !cl.settled(hosts) {
+		e.hosts.asked(mg.GetUID(), rs, hosts)
+		if !rs.settled(hosts) {
 			staleness = tailscale.Recent
 		}
 	}
@@ -183,24 +183,24 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		return errors.Wrap(err, "cannot list devices")
 	}
 	// An older list lacks a host that has just joined.
-	if due && unseen(cl, hosts, devices) || e.hosts.newcomer(mg.GetUID(), missing(cl.unlisted(hosts), devices)) {
+	if due && unseen(rs, hosts, devices) || e.hosts.newcomer(mg.GetUID(), missing(rs.unlisted(hosts), devices)) {
 		if devices, _, err = e.api.DevicesAt(ctx, tailscale.Recent); err != nil {
 			return errors.Wrap(err, "cannot list devices")
 		}
 	}
-	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices, cl, e.records)
+	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices, rs, e.peers)
 	for _, ev := range transitions(previous, mg.Status.AtProvider.Hosts) {
 		e.record.Event(mg, ev)
 	}
-	for _, id := range e.hosts.readvertised(mg.GetUID(), cl) {
+	for _, id := range e.hosts.readvertised(mg.GetUID(), rs) {
 		e.record.Event(mg, event.Warning(reasonReadvertised, errors.Errorf(
 			"device %s advertised %s again, because Tailscale had not accepted it for %s; approve the device as a host if that goes on", deviceName(devices, id), name, name)))
 	}
-	e.approve = toApprove(mg.Spec.ForProvider, cl, hosts, devices)
-	if e.preapprove, err = e.toPreapprove(ctx, mg, mg.GetUID(), name, cl.unlisted(hosts), devices); err != nil {
+	e.approve = toApprove(mg.Spec.ForProvider, rs, hosts, devices)
+	if e.preapprove, err = e.toPreapprove(ctx, mg, mg.GetUID(), name, rs.unlisted(hosts), devices); err != nil {
 		return err
 	}
-	observeTags(mg, cl, devices)
+	observeTags(mg, rs, devices)
 	if len(e.approve) == 0 && len(e.preapprove) == 0 && len(e.approveOwn) == 0 && mg.GetCondition(meta.TypeApproved).Status == corev1.ConditionFalse {
 		mg.SetConditions(xpv2.Condition{Type: meta.TypeApproved, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonHostsApproved})
 	}
@@ -209,8 +209,8 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 
 // observeCertificate sets the condition of the certificate that hosts need: its problem, or that
 // the problem is gone.
-func observeCertificate(mg *v1alpha1.VIPService, cl claims) {
-	if c := cl.certificate(); c != nil {
+func observeCertificate(mg *v1alpha1.VIPService, rs reports) {
+	if c := rs.certificate(); c != nil {
 		mg.SetConditions(*c)
 		return
 	}
@@ -230,12 +230,12 @@ func remembered(hosts []v1alpha1.ServiceHost) []tailscale.Host {
 
 // serviceHosts merges hosts with the facts about their devices, the reports of our agents and the
 // records of other clusters, and sorts them by name.
-func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims, others records) []v1alpha1.ServiceHost {
+func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, rs reports, others peerHealth) []v1alpha1.ServiceHost {
 	byID := pick(devices, nodeIDs(hosts))
 	var out []v1alpha1.ServiceHost
 	for _, h := range hosts {
 		d := byID[h.NodeID]
-		c, local := cl[h.NodeID]
+		c, local := rs[h.NodeID]
 		if local && !c.Advertised {
 			// Tailscale may list machines that were approved before, or that have withdrawn.
 			continue
@@ -246,7 +246,7 @@ func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims,
 			Endpoints:  c.Endpoints,
 			Local:      local,
 			Online:     d.ConnectedToControl,
-			Configured: others.configured(h, cl.configured(h)),
+			Configured: others.configured(h, rs.configured(h)),
 			State:      h.State,
 			Approval:   h.Approval,
 		})
@@ -260,14 +260,14 @@ func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims,
 // toApprove returns the hosts that wait for an approval that the object may give: its machines that
 // have one of its host tags. A tag alone is not enough, because machines of other tenants may have
 // it as well.
-func toApprove(p v1alpha1.VIPServiceParameters, cl claims, hosts []tailscale.Host, devices []tailscale.Device) []string {
+func toApprove(p v1alpha1.VIPServiceParameters, rs reports, hosts []tailscale.Host, devices []tailscale.Device) []string {
 	if !mayApprove(p) {
 		return nil
 	}
 	byID := pick(devices, nodeIDs(hosts))
 	var out []string
 	for _, h := range hosts {
-		if _, ours := cl[h.NodeID]; ours && hasTag(p.HostTags, byID[h.NodeID]) && !h.Approved() {
+		if _, ours := rs[h.NodeID]; ours && hasTag(p.HostTags, byID[h.NodeID]) && !h.Approved() {
 			out = append(out, h.NodeID)
 		}
 	}

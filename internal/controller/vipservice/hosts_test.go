@@ -40,7 +40,7 @@ func TestApproval(t *testing.T) {
 	}
 	mg := object()
 	// n4 is a machine of another tenant with the same tag.
-	e, _ := connect(t, f, claims{"n1": {Advertised: true, Accepted: true}, "n2": {Advertised: true}, "n3": {Advertised: true}}, mg)
+	e, _ := connect(t, f, reports{"n1": {Advertised: true, Accepted: true}, "n2": {Advertised: true}, "n3": {Advertised: true}}, mg)
 	o, err := e.Observe(t.Context(), mg)
 	if err != nil || o.ResourceUpToDate {
 		t.Fatalf("Observe(...): want an approval to be due, got %v, %v", o, err)
@@ -80,7 +80,7 @@ func TestApprovalForbidden(t *testing.T) {
 		forbid:   true,
 	}
 	mg := object()
-	e, _ := connect(t, f, claims{"n1": {Advertised: true}}, mg)
+	e, _ := connect(t, f, reports{"n1": {Advertised: true}}, mg)
 	if _, err := e.Observe(t.Context(), mg); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestApprovalForbidden(t *testing.T) {
 	}
 	f.hosts[0].Approval = "approved:auto"
 	mg.Status.AtProvider.Hosts = nil
-	if e, _ = connect(t, f, claims{"n1": {Advertised: true}}, mg); e != nil {
+	if e, _ = connect(t, f, reports{"n1": {Advertised: true}}, mg); e != nil {
 		if _, err := e.Observe(t.Context(), mg); err != nil {
 			t.Fatal(err)
 		}
@@ -109,29 +109,29 @@ func TestHostsAreAskedWhileUnsettled(t *testing.T) {
 		devices:  []tailscale.Device{{NodeID: "n1", ConnectedToControl: true}},
 	}
 	mg := object()
-	cl := claims{"n1": {Advertised: true}}
-	_, c := connect(t, f, cl, mg)
+	rs := reports{"n1": {Advertised: true}}
+	_, c := connect(t, f, rs, mg)
 	clock := clocktesting.NewFakePassiveClock(apiTime)
 	c.hosts = newHostsCache(time.Minute, clock)
 	steps := []struct {
 		reason string
 		delay  time.Duration
-		cl     claims
+		rs     reports
 		calls  int
 		poll   time.Duration
 	}{
-		{reason: "Control has not accepted the host, so the API is asked.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
-		{reason: "The API is not asked again at once.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
-		{reason: "The API is asked again after some seconds.", delay: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: 2 * firstAsk},
-		{reason: "Then the interval grows.", delay: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: firstAsk},
-		{reason: "A changed number of healthy backends needs no request.", cl: claims{"n1": {Advertised: true, Healthy: 1}}, calls: 2, poll: firstAsk},
-		{reason: "A new report of the agent settles the service.", cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 2, poll: time.Minute},
-		{reason: "The API is asked for a settled service only in turn.", delay: 10 * time.Minute, cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 3, poll: time.Minute},
-		{reason: "The API may list a host that has withdrawn for ever, so it is not asked.", cl: claims{"n1": {}}, calls: 3, poll: time.Minute},
+		{reason: "Control has not accepted the host, so the API is asked.", rs: reports{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
+		{reason: "The API is not asked again at once.", rs: reports{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
+		{reason: "The API is asked again after some seconds.", delay: firstAsk, rs: reports{"n1": {Advertised: true}}, calls: 2, poll: 2 * firstAsk},
+		{reason: "Then the interval grows.", delay: firstAsk, rs: reports{"n1": {Advertised: true}}, calls: 2, poll: firstAsk},
+		{reason: "A changed number of healthy backends needs no request.", rs: reports{"n1": {Advertised: true, Healthy: 1}}, calls: 2, poll: firstAsk},
+		{reason: "A new report of the agent settles the service.", rs: reports{"n1": {Advertised: true, Accepted: true}}, calls: 2, poll: time.Minute},
+		{reason: "The API is asked for a settled service only in turn.", delay: 10 * time.Minute, rs: reports{"n1": {Advertised: true, Accepted: true}}, calls: 3, poll: time.Minute},
+		{reason: "The API may list a host that has withdrawn for ever, so it is not asked.", rs: reports{"n1": {}}, calls: 3, poll: time.Minute},
 	}
 	for _, s := range steps {
 		clock.SetTime(clock.Now().Add(s.delay))
-		c.claims = func(context.Context, string, string) (claims, error) { return s.cl, nil }
+		c.reports = func(context.Context, string, string) (reports, error) { return s.rs, nil }
 		e, err := c.Connect(t.Context(), mg)
 		if err != nil {
 			t.Fatal(err)
@@ -146,21 +146,21 @@ func TestHostsAreAskedWhileUnsettled(t *testing.T) {
 }
 
 func TestHostThatJustJoined(t *testing.T) {
-	settled := claims{"n1": {Advertised: true, Accepted: true}}
+	settled := reports{"n1": {Advertised: true, Accepted: true}}
 	cases := map[string]struct {
-		reason string
-		claims claims
-		fresh  []tailscale.Device
-		lists  int
-		online bool
+		reason  string
+		reports reports
+		fresh   []tailscale.Device
+		lists   int
+		online  bool
 	}{
 		"Joined": {
-			reason: "A list from before a host joined must not hide it.",
-			claims: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net", ConnectedToControl: true}}, lists: 1, online: true,
+			reason:  "A list from before a host joined must not hide it.",
+			reports: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net", ConnectedToControl: true}}, lists: 1, online: true,
 		},
 		"Offline": {
-			reason: "An offline host is shown as offline, and a fresh list is requested once.",
-			claims: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net"}}, lists: 1,
+			reason:  "An offline host is shown as offline, and a fresh list is requested once.",
+			reports: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net"}}, lists: 1,
 		},
 		"NotOurs": {
 			reason: "Hosts of others are not expected to change.",
@@ -176,7 +176,7 @@ func TestHostThatJustJoined(t *testing.T) {
 				fresh:    tc.fresh,
 			}
 			mg := object()
-			_, c := connect(t, f, tc.claims, mg)
+			_, c := connect(t, f, tc.reports, mg)
 			c.hosts = newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime))
 			for i := range 3 {
 				e, err := c.Connect(t.Context(), mg)
@@ -222,7 +222,7 @@ func TestHostsInTurn(t *testing.T) {
 	}
 }
 
-func TestAgentClaims(t *testing.T) {
+func TestAgentReports(t *testing.T) {
 	machine := func(id string, services ...v1alpha1.HostedService) v1alpha1.Machine {
 		m := v1alpha1.Machine{}
 		m.SetAnnotations(map[string]string{meta.AnnotationNodeID: id})
@@ -232,13 +232,13 @@ func TestAgentClaims(t *testing.T) {
 		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: services}
 		return m
 	}
-	got := agentClaims([]v1alpha1.Machine{
+	got := agentReports([]v1alpha1.Machine{
 		machine("n1", v1alpha1.HostedService{Name: "svc:web", Advertised: true, Accepted: true}, v1alpha1.HostedService{Name: "svc:other"}),
 		machine("", v1alpha1.HostedService{Name: "svc:web"}),
 		{},
 	}, "svc:web")
-	if diff := cmp.Diff(claims{"n1": {Advertised: true, Accepted: true, Endpoints: "proxies"}}, got); diff != "" {
-		t.Errorf("agentClaims(...): -want, +got:\n%s", diff)
+	if diff := cmp.Diff(reports{"n1": {Advertised: true, Accepted: true, Endpoints: "proxies"}}, got); diff != "" {
+		t.Errorf("agentReports(...): -want, +got:\n%s", diff)
 	}
 	hosts := serviceHosts([]tailscale.Host{{NodeID: "n1"}, {NodeID: "others"}}, []tailscale.Device{{NodeID: "n1", Name: "renamed"}}, got, nil)
 	for _, h := range hosts {
@@ -277,7 +277,7 @@ func TestCertificate(t *testing.T) {
 		},
 	}
 	for _, st := range steps {
-		e, _ := connect(t, f, agentClaims(st.machines, "svc:web"), mg)
+		e, _ := connect(t, f, agentReports(st.machines, "svc:web"), mg)
 		if _, err := e.Observe(t.Context(), mg); err != nil {
 			t.Fatalf("\n%s\nObserve(...): %v", st.reason, err)
 		}

@@ -17,7 +17,7 @@ import (
 
 const (
 	// firstAsk is the delay before the API is asked again for hosts that do not match the agents'
-	// claims. It doubles up to lastAsk.
+	// reports. It doubles up to lastAsk.
 	firstAsk = 5 * time.Second
 	lastAsk  = time.Minute
 
@@ -43,12 +43,12 @@ type hostsCache struct {
 
 // asking is the state of the requests for one service's hosts.
 type asking struct {
-	at     time.Time // Time of the last request. Zero if there was none.
-	claims claims
-	hosts  []tailscale.Host // Hosts in the last answer.
-	delay  time.Duration    // Delay before the next request. Zero if no change is expected.
-	failed bool             // The last request failed.
-	turn   time.Time        // When the settled service last looked for its turn. Zero if it did not.
+	at      time.Time // Time of the last request. Zero if there was none.
+	reports reports
+	hosts   []tailscale.Host // Hosts in the last answer.
+	delay   time.Duration    // Delay before the next request. Zero if no change is expected.
+	failed  bool             // The last request failed.
+	turn    time.Time        // When the settled service last looked for its turn. Zero if it did not.
 
 	preapproved  map[string]bool  // Machines that were approved before they advertised.
 	looked       map[string]bool  // Machines for which a fresh list of devices was requested.
@@ -60,9 +60,9 @@ func newHostsCache(interval time.Duration, c clock.PassiveClock) *hostsCache {
 	return &hostsCache{interval: interval, clock: c, entries: map[types.UID]*asking{}}
 }
 
-// due reports whether to ask the API for the hosts now, given the agents' claims and the known
+// due reports whether to ask the API for the hosts now, given the agents' reports and the known
 // hosts.
-func (c *hostsCache) due(uid types.UID, cl claims, hosts []tailscale.Host) bool {
+func (c *hostsCache) due(uid types.UID, rs reports, hosts []tailscale.Host) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.entry(uid)
@@ -70,20 +70,20 @@ func (c *hostsCache) due(uid types.UID, cl claims, hosts []tailscale.Host) bool 
 		// Otherwise, the condition with the reason would go by itself. The reconciler backs off.
 		return true
 	}
-	if cl.settled(hosts) {
-		a.claims, a.delay = maps.Clone(cl), 0
+	if rs.settled(hosts) {
+		a.reports, a.delay = maps.Clone(rs), 0
 		return c.takeTurn(a)
 	}
-	if !sameOffers(a.claims, cl) || a.delay == 0 {
+	if !sameOffers(a.reports, rs) || a.delay == 0 {
 		return true
 	}
 	return c.clock.Since(a.at) >= a.delay
 }
 
-// sameOffers reports whether claims are equal as far as hosts are concerned. The number of healthy
+// sameOffers reports whether reports are equal as far as hosts are concerned. The number of healthy
 // backends does not concern them.
-func sameOffers(a, b claims) bool {
-	return maps.EqualFunc(a, b, func(x, y claim) bool {
+func sameOffers(a, b reports) bool {
+	return maps.EqualFunc(a, b, func(x, y report) bool {
 		return x.Advertised == y.Advertised && x.Accepted == y.Accepted && x.Unknown == y.Unknown
 	})
 }
@@ -114,7 +114,7 @@ func (c *hostsCache) takeTurn(a *asking) bool {
 }
 
 // keep removes the machines that no longer report a service from the service's state.
-func (c *hostsCache) keep(uid types.UID, cl claims) {
+func (c *hostsCache) keep(uid types.UID, rs reports) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.entries[uid]
@@ -122,9 +122,9 @@ func (c *hostsCache) keep(uid types.UID, cl claims) {
 		return
 	}
 	for _, m := range []map[string]bool{a.preapproved, a.looked} {
-		maps.DeleteFunc(m, func(id string, _ bool) bool { _, ok := cl[id]; return !ok })
+		maps.DeleteFunc(m, func(id string, _ bool) bool { _, ok := rs[id]; return !ok })
 	}
-	maps.DeleteFunc(a.readvertised, func(id string, _ int32) bool { _, ok := cl[id]; return !ok })
+	maps.DeleteFunc(a.readvertised, func(id string, _ int32) bool { _, ok := rs[id]; return !ok })
 }
 
 // failed records that a request failed.
@@ -137,20 +137,20 @@ func (c *hostsCache) failed(uid types.UID) {
 }
 
 // asked records the result of a request.
-func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
+func (c *hostsCache) asked(uid types.UID, rs reports, hosts []tailscale.Host) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.entry(uid)
 	a.failed = false
 	switch {
-	case cl.settled(hosts):
+	case rs.settled(hosts):
 		a.delay = 0
-	case a.delay == 0 || !sameOffers(a.claims, cl):
+	case a.delay == 0 || !sameOffers(a.reports, rs):
 		a.delay = firstAsk
 	default:
 		a.delay = min(2*a.delay, lastAsk)
 	}
-	a.at, a.claims, a.hosts = c.clock.Now(), maps.Clone(cl), slices.Clone(hosts)
+	a.at, a.reports, a.hosts = c.clock.Now(), maps.Clone(rs), slices.Clone(hosts)
 }
 
 // known returns the hosts of the last answer. It returns nil if there was none.
@@ -228,7 +228,7 @@ func (c *hostsCache) isPreapproved(uid types.UID, node string) bool {
 
 // readvertised returns the machines whose agents have advertised a service again since
 // the last call, sorted. It returns no machine that the last call did not have.
-func (c *hostsCache) readvertised(uid types.UID, cl claims) []string {
+func (c *hostsCache) readvertised(uid types.UID, rs reports) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.entry(uid)
@@ -236,7 +236,7 @@ func (c *hostsCache) readvertised(uid types.UID, cl claims) []string {
 		a.readvertised = map[string]int32{}
 	}
 	var out []string
-	for id, x := range cl {
+	for id, x := range rs {
 		if count, ok := a.readvertised[id]; ok && x.Readvertised > count {
 			out = append(out, id)
 		}

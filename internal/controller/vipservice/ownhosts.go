@@ -28,29 +28,29 @@ func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, 
 		e.hosts.forget(uid)
 		return nil
 	}
-	cl, err := e.claims(ctx, mg.GetNamespace(), name)
+	rs, err := e.reports(ctx, mg.GetNamespace(), name)
 	if err != nil {
 		return errors.Wrap(err, "cannot list machines")
 	}
-	e.hosts.keep(uid, cl)
-	if cl.accepted() && !slices.ContainsFunc(cl.unlisted(nil), func(id string) bool { return !e.hosts.isPreapproved(uid, id) }) {
+	e.hosts.keep(uid, rs)
+	if rs.accepted() && !slices.ContainsFunc(rs.unlisted(nil), func(id string) bool { return !e.hosts.isPreapproved(uid, id) }) {
 		e.hosts.settle(uid)
 		return nil
 	}
 	hosts, staleness := e.hosts.known(uid), tailscale.Cached
-	if !cl.accepted() && e.hosts.due(uid, cl, hosts) {
+	if !rs.accepted() && e.hosts.due(uid, rs, hosts) {
 		if hosts, err = e.api.Hosts(ctx, name); err != nil {
 			return errors.Wrap(err, "cannot list hosts of the cluster's own service")
 		}
-		e.hosts.asked(uid, cl, hosts)
+		e.hosts.asked(uid, rs, hosts)
 		staleness = tailscale.Recent
 	}
 	devices, _, err := e.api.DevicesAt(ctx, staleness)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
-	e.approveOwn = toApprove(mg.Spec.ForProvider, cl, hosts, devices)
-	e.preapproveOwn, err = e.toPreapprove(ctx, mg, uid, name, cl.unlisted(hosts), devices)
+	e.approveOwn = toApprove(mg.Spec.ForProvider, rs, hosts, devices)
+	e.preapproveOwn, err = e.toPreapprove(ctx, mg, uid, name, rs.unlisted(hosts), devices)
 	return err
 }
 
@@ -75,9 +75,9 @@ func (e *sharing) ownService(mg *v1alpha1.VIPService) string {
 
 // accepted reports whether control has accepted all hosts whose agents offer a service, as far as
 // that is known.
-func (c claims) accepted() bool {
-	for _, cl := range c {
-		if cl.notAccepted() {
+func (c reports) accepted() bool {
+	for _, rs := range c {
+		if rs.notAccepted() {
 			return false
 		}
 	}

@@ -70,14 +70,14 @@ func (f *ownAPI) DevicesAt(context.Context, tailscale.Staleness) ([]tailscale.De
 }
 
 // ownSharing returns a cluster's share of a service at a given time.
-func ownSharing(f *ownAPI, cl claims, hosts *hostsCache) *sharing {
+func ownSharing(f *ownAPI, rs reports, hosts *hostsCache) *sharing {
 	return &sharing{external: &external{
 		connection: connection{api: f, clusterID: ownCluster, memory: new(memo)},
-		claims: func(_ context.Context, _, service string) (claims, error) {
+		reports: func(_ context.Context, _, service string) (reports, error) {
 			if service != ownName {
-				return nil, errors.Errorf("asked for the claims about %s", service)
+				return nil, errors.Errorf("asked for the reports about %s", service)
 			}
-			return cl, nil
+			return rs, nil
 		},
 		hosts:  hosts,
 		ports:  newPortsCache(),
@@ -93,45 +93,45 @@ func shareObject(change ...func(*v1alpha1.VIPService)) *v1alpha1.VIPService {
 
 func TestOwnHosts(t *testing.T) {
 	record := registry.View{Services: []tailscale.Service{{Name: ownName}}}
-	offered := claims{"n1": {Advertised: true}}
+	offered := reports{"n1": {Advertised: true}}
 	disabled := false
 	cases := map[string]struct {
 		reason   string
 		mg       *v1alpha1.VIPService
 		view     registry.View
-		claims   claims
+		reports  reports
 		calls    []string
 		approved []string
 	}{
 		"Offered": {
 			reason: "A host that control has not accepted is approved for the cluster's own service, and no other host is.",
-			mg:     shareObject(), view: record, claims: offered,
+			mg:     shareObject(), view: record, reports: offered,
 			calls: []string{ownName}, approved: []string{ownName + " n1"},
 		},
 		"Accepted": {
 			reason: "The API is not asked for accepted hosts.",
-			mg:     shareObject(), view: record, claims: claims{"n1": {Advertised: true, Accepted: true}},
+			mg:     shareObject(), view: record, reports: reports{"n1": {Advertised: true, Accepted: true}},
 		},
 		"NotYet": {
 			reason: "A machine that does not advertise yet is approved without a request for the hosts.",
-			mg:     shareObject(), view: record, claims: claims{"n1": {}},
+			mg:     shareObject(), view: record, reports: reports{"n1": {}},
 			approved: []string{ownName + " n1"},
 		},
 		"NoRecord": {
 			reason: "A service that does not exist yet has no hosts.",
-			mg:     shareObject(), claims: offered,
+			mg:     shareObject(), reports: offered,
 		},
 		"NoAutoApprove": {
 			reason: "With manual approval the API is not asked.",
-			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &disabled }), view: record, claims: offered,
+			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &disabled }), view: record, reports: offered,
 		},
 		"NoHostTags": {
 			reason: "Without host tags no host may be approved.",
-			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = nil }), view: record, claims: offered,
+			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = nil }), view: record, reports: offered,
 		},
 		"OtherTags": {
 			reason: "A host without one of the host tags is not approved.",
-			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:other"} }), view: record, claims: offered,
+			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:other"} }), view: record, reports: offered,
 			calls: []string{ownName},
 		},
 	}
@@ -141,7 +141,7 @@ func TestOwnHosts(t *testing.T) {
 				waiting: map[string][]string{ownName: {"n1", "n2"}},
 				devices: []tailscale.Device{{NodeID: "n1", Tags: []string{"tag:k8s"}}, {NodeID: "n2", Tags: []string{"tag:k8s"}}},
 			}
-			e := ownSharing(f, tc.claims, newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime)))
+			e := ownSharing(f, tc.reports, newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime)))
 			if err := e.observeOwnHosts(t.Context(), tc.mg, tc.view); err != nil {
 				t.Fatalf("\n%s\nobserveOwnHosts(...): %v", tc.reason, err)
 			}
@@ -167,20 +167,20 @@ func TestOwnHostsAreAskedWhileUnsettled(t *testing.T) {
 	steps := []struct {
 		reason   string
 		delay    time.Duration
-		claim    claim
+		report   report
 		calls    int
 		approved int
 		next     time.Duration
 	}{
-		{reason: "The host is approved at once.", claim: claim{Advertised: true}, calls: 1, approved: 1, next: firstAsk},
-		{reason: "The host is not approved again before control has accepted it.", claim: claim{Advertised: true}, calls: 1, approved: 1, next: firstAsk},
-		{reason: "The API is asked again after some seconds.", delay: firstAsk, claim: claim{Advertised: true}, calls: 2, approved: 1, next: 2 * firstAsk},
-		{reason: "Once control accepts the host, no request and no wait follow.", claim: claim{Advertised: true, Accepted: true}, calls: 2, approved: 1, next: time.Hour},
-		{reason: "No request follows in turn either.", delay: 10 * time.Minute, claim: claim{Advertised: true, Accepted: true}, calls: 2, approved: 1, next: time.Hour},
+		{reason: "The host is approved at once.", report: report{Advertised: true}, calls: 1, approved: 1, next: firstAsk},
+		{reason: "The host is not approved again before control has accepted it.", report: report{Advertised: true}, calls: 1, approved: 1, next: firstAsk},
+		{reason: "The API is asked again after some seconds.", delay: firstAsk, report: report{Advertised: true}, calls: 2, approved: 1, next: 2 * firstAsk},
+		{reason: "Once control accepts the host, no request and no wait follow.", report: report{Advertised: true, Accepted: true}, calls: 2, approved: 1, next: time.Hour},
+		{reason: "No request follows in turn either.", delay: 10 * time.Minute, report: report{Advertised: true, Accepted: true}, calls: 2, approved: 1, next: time.Hour},
 	}
 	for _, s := range steps {
 		clock.SetTime(clock.Now().Add(s.delay))
-		e := ownSharing(f, claims{"n1": s.claim}, hosts)
+		e := ownSharing(f, reports{"n1": s.report}, hosts)
 		if err := e.observeOwnHosts(t.Context(), mg, view); err != nil {
 			t.Fatalf("%s\nobserveOwnHosts(...): %v", s.reason, err)
 		}
@@ -204,8 +204,8 @@ func TestOwnApprovalForbidden(t *testing.T) {
 	_, c := connect(t, f, nil, mg)
 	own := registry.RecordName(sharedName, "cluster")
 	accepted := false
-	c.claims = func(_ context.Context, _, service string) (claims, error) {
-		return claims{"n1": {Advertised: true, Accepted: accepted || service == sharedName}}, nil
+	c.reports = func(_ context.Context, _, service string) (reports, error) {
+		return reports{"n1": {Advertised: true, Accepted: accepted || service == sharedName}}, nil
 	}
 	connected := func() *sharing {
 		e, err := c.Connect(t.Context(), mg)
@@ -223,7 +223,7 @@ func TestOwnApprovalForbidden(t *testing.T) {
 	}
 	// The shared service's hosts are healthy: only the cluster's own service has one that waits.
 	mg.Status.AtProvider.Hosts = []v1alpha1.ServiceHost{{NodeID: "n1", Name: "n1", Local: true, Online: true, Configured: true, State: tailscale.HostReady, Approval: approvedByUs}}
-	c.hosts.asked(mg.GetUID(), claims{"n1": {Advertised: true, Accepted: true}}, remembered(mg.Status.AtProvider.Hosts))
+	c.hosts.asked(mg.GetUID(), reports{"n1": {Advertised: true, Accepted: true}}, remembered(mg.Status.AtProvider.Hosts))
 	for range 3 {
 		e := connected()
 		o, err := e.Observe(t.Context(), mg)
@@ -251,7 +251,7 @@ func TestOwnApprovalForbidden(t *testing.T) {
 func TestExclusiveExpectsNoOwnHosts(t *testing.T) {
 	mg := object()
 	_, c := connect(t, &fakeAPI{}, nil, mg)
-	c.hosts.asked(ownUID(mg.GetUID()), claims{"n1": {Advertised: true}}, nil)
+	c.hosts.asked(ownUID(mg.GetUID()), reports{"n1": {Advertised: true}}, nil)
 	if got := c.hosts.next(ownUID(mg.GetUID()), time.Hour); got == time.Hour {
 		t.Fatal("want an own service whose hosts are waited for")
 	}

@@ -38,7 +38,7 @@ type missingPort struct {
 // rollOut returns the wanted ports that a service may have now, and one that hosts do not serve yet,
 // if there is one. existing are the ports that the service has. late reports that the hosts have had
 // enough time. An agent of an older version does not report its ports, and nothing waits for it.
-func (c claims) rollOut(want []v1alpha1.ServicePort, existing []string, offline func(id string) bool, late bool) ([]v1alpha1.ServicePort, *missingPort) {
+func (c reports) rollOut(want []v1alpha1.ServicePort, existing []string, offline func(id string) bool, late bool) ([]v1alpha1.ServicePort, *missingPort) {
 	hosts := c.hosting(offline)
 	// Between a list and all ports there is no intermediate step.
 	all := slices.Contains(want, v1alpha1.ServicePortAll) || slices.Contains(existing, string(v1alpha1.ServicePortAll))
@@ -69,7 +69,7 @@ func (c claims) rollOut(want []v1alpha1.ServicePort, existing []string, offline 
 }
 
 // hosting returns the node IDs of the machines on which the service relies.
-func (c claims) hosting(offline func(id string) bool) []string {
+func (c reports) hosting(offline func(id string) bool) []string {
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(c)) {
 		if c[id].Advertised && !c[id].notAccepted() && !offline(id) {
@@ -80,19 +80,19 @@ func (c claims) hosting(offline func(id string) bool) []string {
 }
 
 // serves reports whether the machine reports that it serves ports.
-func (c claim) serves(ports []string) bool {
+func (c report) serves(ports []string) bool {
 	return !slices.ContainsFunc(ports, func(p string) bool { return !slices.Contains(c.Ports, p) })
 }
 
 // rollOut returns the wanted ports that a service may have now. It remembers by key since when some
 // have to wait, and records one that has waited for too long.
-func (e *external) rollOut(mg *v1alpha1.VIPService, key types.UID, cl claims, want []v1alpha1.ServicePort, existing []string) []v1alpha1.ServicePort {
+func (e *external) rollOut(mg *v1alpha1.VIPService, key types.UID, rs reports, want []v1alpha1.ServicePort, existing []string) []v1alpha1.ServicePort {
 	offline := offlineHosts(mg.Status.AtProvider.Hosts)
-	ports, missing := cl.rollOut(want, existing, offline, false)
+	ports, missing := rs.rollOut(want, existing, offline, false)
 	if !e.ports.waits(key, missing != nil, e.hosts.clock.Now()) {
 		return ports
 	}
-	if ports, missing = cl.rollOut(want, existing, offline, true); missing != nil {
+	if ports, missing = rs.rollOut(want, existing, offline, true); missing != nil {
 		e.missing = missing
 	}
 	return ports

@@ -25,12 +25,12 @@ import (
 
 func TestRollOut(t *testing.T) {
 	type ports = []v1alpha1.ServicePort
-	host := func(p ...string) claim {
-		return claim{Advertised: true, Accepted: true, Ports: p, Machine: "m"}
+	host := func(p ...string) report {
+		return report{Advertised: true, Accepted: true, Ports: p, Machine: "m"}
 	}
 	cases := map[string]struct {
 		reason   string
-		claims   claims
+		reports  reports
 		want     ports
 		existing []string
 		late     bool
@@ -39,69 +39,69 @@ func TestRollOut(t *testing.T) {
 		missing *missingPort
 	}{
 		"Lags": {
-			reason: "A service with one host does not get a port that the host does not serve.",
-			claims: claims{"n1": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
+			reason:  "A service with one host does not get a port that the host does not serve.",
+			reports: reports{"n1": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:80"}, missing: &missingPort{port: "tcp:443", machine: "m"},
 		},
 		"LagsForLong": {
-			reason: "Nor does it later, as long as no host serves it.",
-			claims: claims{"n1": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"}, late: true,
+			reason:  "Nor does it later, as long as no host serves it.",
+			reports: reports{"n1": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"}, late: true,
 			ports: ports{"tcp:80"}, missing: &missingPort{port: "tcp:443", machine: "m"},
 		},
 		"Serves": {
-			reason: "It gets the port once the host serves it.",
-			claims: claims{"n1": host("tcp:443", "tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
+			reason:  "It gets the port once the host serves it.",
+			reports: reports{"n1": host("tcp:443", "tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:443", "tcp:80"},
 		},
 		"OneOfTwo": {
-			reason: "All hosts are waited for.",
-			claims: claims{"n1": host("tcp:443", "tcp:80"), "n2": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
+			reason:  "All hosts are waited for.",
+			reports: reports{"n1": host("tcp:443", "tcp:80"), "n2": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:80"}, missing: &missingPort{port: "tcp:443", machine: "m"},
 		},
 		"OneOfTwoForLong": {
-			reason: "One that stays behind does not hold up the others.",
-			claims: claims{"n1": host("tcp:443", "tcp:80"), "n2": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"}, late: true,
+			reason:  "One that stays behind does not hold up the others.",
+			reports: reports{"n1": host("tcp:443", "tcp:80"), "n2": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"}, late: true,
 			ports: ports{"tcp:443", "tcp:80"},
 		},
 		"Offline": {
-			reason: "A machine that is offline is no host.",
-			claims: claims{"n1": host("tcp:443", "tcp:80"), "offline": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
+			reason:  "A machine that is offline is no host.",
+			reports: reports{"n1": host("tcp:443", "tcp:80"), "offline": host("tcp:80")}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:443", "tcp:80"},
 		},
 		"NotAdvertised": {
-			reason: "Nor is one that does not offer the service.",
-			claims: claims{"n1": {Ports: []string{"tcp:80"}}}, want: ports{"tcp:443"}, existing: []string{"tcp:80"},
+			reason:  "Nor is one that does not offer the service.",
+			reports: reports{"n1": {Ports: []string{"tcp:80"}}}, want: ports{"tcp:443"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:443"},
 		},
 		"OldAgent": {
-			reason: "An agent that does not report its ports is not waited for.",
-			claims: claims{"n1": host()}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
+			reason:  "An agent that does not report its ports is not waited for.",
+			reports: reports{"n1": host()}, want: ports{"tcp:443", "tcp:80"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:443", "tcp:80"},
 		},
 		"Removed": {
-			reason: "A port is removed at once.",
-			claims: claims{"n1": host("tcp:443", "tcp:80")}, want: ports{"tcp:80"}, existing: []string{"tcp:443", "tcp:80"},
+			reason:  "A port is removed at once.",
+			reports: reports{"n1": host("tcp:443", "tcp:80")}, want: ports{"tcp:80"}, existing: []string{"tcp:443", "tcp:80"},
 			ports: ports{"tcp:80"},
 		},
 		"Replaced": {
-			reason: "A service keeps its only port until the hosts serve another one.",
-			claims: claims{"n1": host("tcp:80")}, want: ports{"tcp:443"}, existing: []string{"tcp:80"},
+			reason:  "A service keeps its only port until the hosts serve another one.",
+			reports: reports{"n1": host("tcp:80")}, want: ports{"tcp:443"}, existing: []string{"tcp:80"},
 			ports: ports{"tcp:80"}, missing: &missingPort{port: "tcp:443", machine: "m"},
 		},
 		"All": {
-			reason: "All ports follow a list at once, because proxies change after the service.",
-			claims: claims{"n1": host("tcp:80")}, want: ports{v1alpha1.ServicePortAll}, existing: []string{"tcp:80"},
+			reason:  "All ports follow a list at once, because proxies change after the service.",
+			reports: reports{"n1": host("tcp:80")}, want: ports{v1alpha1.ServicePortAll}, existing: []string{"tcp:80"},
 			ports: ports{v1alpha1.ServicePortAll},
 		},
 		"FromAll": {
-			reason: "So does a list all ports.",
-			claims: claims{"n1": host(string(v1alpha1.ServicePortAll))}, want: ports{"tcp:80"}, existing: []string{string(v1alpha1.ServicePortAll)},
+			reason:  "So does a list all ports.",
+			reports: reports{"n1": host(string(v1alpha1.ServicePortAll))}, want: ports{"tcp:80"}, existing: []string{string(v1alpha1.ServicePortAll)},
 			ports: ports{"tcp:80"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, missing := tc.claims.rollOut(tc.want, tc.existing, func(id string) bool { return id == "offline" }, tc.late)
+			got, missing := tc.reports.rollOut(tc.want, tc.existing, func(id string) bool { return id == "offline" }, tc.late)
 			if diff := cmp.Diff(tc.ports, got); diff != "" {
 				t.Errorf("\n%s\nrollOut(...): -want ports, +got:\n%s", tc.reason, diff)
 			}
@@ -124,7 +124,7 @@ func TestPortAdded(t *testing.T) {
 	var serves []string
 	pass := func() {
 		t.Helper()
-		_, c := connect(t, f, claims{"n1": {Advertised: true, Accepted: true, Healthy: 2, Total: 2, Ports: serves, Machine: "set-0"}}, mg)
+		_, c := connect(t, f, reports{"n1": {Advertised: true, Accepted: true, Healthy: 2, Total: 2, Ports: serves, Machine: "set-0"}}, mg)
 		c.hosts, c.ports = newHostsCache(time.Minute, clock), ports
 		e, err := c.Connect(t.Context(), mg)
 		if err != nil {
@@ -167,8 +167,8 @@ func TestPortAdded(t *testing.T) {
 // TestWithdraw checks which machines are withdrawn because a backend does not answer.
 func TestWithdraw(t *testing.T) {
 	all := []string{"tcp:443", "tcp:80"}
-	whole := claim{Advertised: true, Accepted: true, Healthy: 2, Total: 2, Ports: all}
-	partial := claim{Advertised: true, Accepted: true, Healthy: 1, Total: 2, Ports: all, Unhealthy: []string{"tcp:443"}}
+	whole := report{Advertised: true, Accepted: true, Healthy: 2, Total: 2, Ports: all}
+	partial := report{Advertised: true, Accepted: true, Healthy: 1, Total: 2, Ports: all, Unhealthy: []string{"tcp:443"}}
 	retired := partial
 	retired.Advertised = false
 	unreported := whole
@@ -181,9 +181,9 @@ func TestWithdraw(t *testing.T) {
 	const withdrawn, serving = "withdrawn", "serving"
 	cases := map[string]struct {
 		reason  string
-		claims  claims
+		reports reports
 		hosts   []v1alpha1.ServiceHost
-		records records
+		peers   peerHealth
 
 		// partial is for how long a port has not answered.
 		partial time.Duration
@@ -194,60 +194,60 @@ func TestWithdraw(t *testing.T) {
 		status corev1.ConditionStatus
 	}{
 		"OtherHost": {
-			reason: "A host with a dead port is withdrawn if another one serves all ports.",
-			claims: claims{"n1": partial, "n2": whole}, hosts: ours, want: withdrawn, status: corev1.ConditionUnknown,
+			reason:  "A host with a dead port is withdrawn if another one serves all ports.",
+			reports: reports{"n1": partial, "n2": whole}, hosts: ours, want: withdrawn, status: corev1.ConditionUnknown,
 		},
 		"NoOther": {
-			reason: "It stays if there is no other host.",
-			claims: claims{"n1": partial}, hosts: ours[:1], status: corev1.ConditionFalse,
+			reason:  "It stays if there is no other host.",
+			reports: reports{"n1": partial}, hosts: ours[:1], status: corev1.ConditionFalse,
 		},
 		"OtherDead": {
-			reason: "It stays if the other one has a dead port, too.",
-			claims: claims{"n1": partial, "n2": partial}, hosts: ours, status: corev1.ConditionFalse,
+			reason:  "It stays if the other one has a dead port, too.",
+			reports: reports{"n1": partial, "n2": partial}, hosts: ours, status: corev1.ConditionFalse,
 		},
 		"OtherOffline": {
-			reason: "It stays if the other one is offline.",
-			claims: claims{"n1": partial, "n2": whole}, hosts: []v1alpha1.ServiceHost{host("n1", true, true), host("n2", true, false)}, status: corev1.ConditionFalse,
+			reason:  "It stays if the other one is offline.",
+			reports: reports{"n1": partial, "n2": whole}, hosts: []v1alpha1.ServiceHost{host("n1", true, true), host("n2", true, false)}, status: corev1.ConditionFalse,
 		},
 		"OtherUnknown": {
-			reason: "It stays if it is not known which ports the other one serves.",
-			claims: claims{"n1": partial, "n2": unreported}, hosts: ours, status: corev1.ConditionFalse,
+			reason:  "It stays if it is not known which ports the other one serves.",
+			reports: reports{"n1": partial, "n2": unreported}, hosts: ours, status: corev1.ConditionFalse,
 		},
 		"OtherCluster": {
-			reason: "A host of another cluster that serves all ports is enough.",
-			claims: claims{"n1": partial}, hosts: theirs, records: records{"t1": registry.Health{Ready: 1, Whole: 1}}, partial: elsewhereAfter, want: withdrawn, status: corev1.ConditionUnknown,
+			reason:  "A host of another cluster that serves all ports is enough.",
+			reports: reports{"n1": partial}, hosts: theirs, peers: peerHealth{"t1": registry.Health{Ready: 1, Whole: 1}}, partial: elsewhereAfter, want: withdrawn, status: corev1.ConditionUnknown,
 		},
 		"OtherClusterSoon": {
-			reason: "The record of another cluster may be from before the port died there, too.",
-			claims: claims{"n1": partial}, hosts: theirs, records: records{"t1": registry.Health{Ready: 1, Whole: 1}}, partial: elsewhereAfter - time.Second, status: corev1.ConditionUnknown,
+			reason:  "The record of another cluster may be from before the port died there, too.",
+			reports: reports{"n1": partial}, hosts: theirs, peers: peerHealth{"t1": registry.Health{Ready: 1, Whole: 1}}, partial: elsewhereAfter - time.Second, status: corev1.ConditionUnknown,
 		},
 		"OtherClusterRestart": {
-			reason: "A withdrawal goes on after a restart of the provider, which does not know for how long the port has been dead.",
-			claims: claims{"n1": retired}, hosts: theirs[1:], records: records{"t1": registry.Health{Ready: 1, Whole: 1}}, end: soon, want: withdrawn, status: corev1.ConditionUnknown,
+			reason:  "A withdrawal goes on after a restart of the provider, which does not know for how long the port has been dead.",
+			reports: reports{"n1": retired}, hosts: theirs[1:], peers: peerHealth{"t1": registry.Health{Ready: 1, Whole: 1}}, end: soon, want: withdrawn, status: corev1.ConditionUnknown,
 		},
 		"OtherClusterOld": {
-			reason: "A cluster of an older version does not say that its hosts serve all ports.",
-			claims: claims{"n1": partial}, hosts: theirs, records: records{"t1": registry.Health{Ready: 1}}, status: corev1.ConditionFalse,
+			reason:  "A cluster of an older version does not say that its hosts serve all ports.",
+			reports: reports{"n1": partial}, hosts: theirs, peers: peerHealth{"t1": registry.Health{Ready: 1}}, status: corev1.ConditionFalse,
 		},
 		"OtherClusterPartial": {
-			reason: "Which host of another cluster serves all ports is known only if all do.",
-			claims: claims{"n1": partial}, hosts: theirs, records: records{"t1": registry.Health{Ready: 2, Whole: 1}}, status: corev1.ConditionFalse,
+			reason:  "Which host of another cluster serves all ports is known only if all do.",
+			reports: reports{"n1": partial}, hosts: theirs, peers: peerHealth{"t1": registry.Health{Ready: 2, Whole: 1}}, status: corev1.ConditionFalse,
 		},
 		"Renewed": {
-			reason: "A withdrawal is renewed before it ends.",
-			claims: claims{"n1": retired, "n2": whole}, hosts: ours[1:], end: soon, want: withdrawn, status: corev1.ConditionUnknown,
+			reason:  "A withdrawal is renewed before it ends.",
+			reports: reports{"n1": retired, "n2": whole}, hosts: ours[1:], end: soon, want: withdrawn, status: corev1.ConditionUnknown,
 		},
 		"Withdrawn": {
-			reason: "Before that nothing changes.",
-			claims: claims{"n1": retired, "n2": whole}, hosts: ours[1:], end: apiTime.Add(withdrawFor), status: corev1.ConditionUnknown,
+			reason:  "Before that nothing changes.",
+			reports: reports{"n1": retired, "n2": whole}, hosts: ours[1:], end: apiTime.Add(withdrawFor), status: corev1.ConditionUnknown,
 		},
 		"Back": {
-			reason: "A withdrawn host serves again if no other one serves all ports any longer.",
-			claims: claims{"n1": retired, "n2": partial}, hosts: ours[1:], end: apiTime.Add(withdrawFor), want: serving, status: corev1.ConditionFalse,
+			reason:  "A withdrawn host serves again if no other one serves all ports any longer.",
+			reports: reports{"n1": retired, "n2": partial}, hosts: ours[1:], end: apiTime.Add(withdrawFor), want: serving, status: corev1.ConditionFalse,
 		},
 		"Healthy": {
-			reason: "A host without a dead port needs nothing.",
-			claims: claims{"n1": whole, "n2": whole}, hosts: ours, status: corev1.ConditionUnknown,
+			reason:  "A host without a dead port needs nothing.",
+			reports: reports{"n1": whole, "n2": whole}, hosts: ours, status: corev1.ConditionUnknown,
 		},
 	}
 	for name, tc := range cases {
@@ -260,7 +260,7 @@ func TestWithdraw(t *testing.T) {
 			}
 			kube := newKube(t, objs...)
 			e := &external{
-				pods: kubePods{kube: kube}, ports: newPortsCache(), record: &recorder{}, reported: tc.claims, records: tc.records,
+				pods: kubePods{kube: kube}, ports: newPortsCache(), record: &recorder{}, reported: tc.reports, peers: tc.peers,
 				hosts: newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime)),
 			}
 			e.ports.partialFor(mg.GetUID(), true, apiTime.Add(-tc.partial))

@@ -98,12 +98,12 @@ func deviceName(devices []tailscale.Device, id string) string {
 // observeTags sets a condition that names the machines that cannot host the service because they
 // have none of its tags. Whether Tailscale requires a common tag is not documented (the Ansible
 // collection abn.tailscale says so), so a machine that control accepted is fine.
-func observeTags(mg *v1alpha1.VIPService, cl claims, devices []tailscale.Device) {
+func observeTags(mg *v1alpha1.VIPService, rs reports, devices []tailscale.Device) {
 	tags := mg.Spec.ForProvider.Tags
 	var differ []string
 	for i := range devices {
 		d := &devices[i]
-		c, ours := cl[d.NodeID]
+		c, ours := rs[d.NodeID]
 		if ours && c.notAccepted() && len(tags) > 0 && !hasTag(tags, *d) {
 			differ = append(differ, fmt.Sprintf("%s (%s)", d.Name, strings.Join(tailscale.Sorted(d.Tags), ", ")))
 		}

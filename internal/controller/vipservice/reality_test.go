@@ -21,28 +21,28 @@ func TestConfigured(t *testing.T) {
 	approved := "approved:manual"
 	cases := map[string]struct {
 		reason string
-		claim  claim
+		report report
 		others bool
 		host   tailscale.Host
 		want   bool
 	}{
 		"Ready":       {reason: "For a machine of others, the API's state is enough.", others: true, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}, want: true},
-		"Withdrawn":   {reason: "A machine of ours that does not advertise the service does not host it, even if the API still lists it.", claim: claim{Accepted: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
-		"Unheard":     {reason: "A machine of ours that does not know its approval yet answers no client.", claim: claim{Advertised: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
-		"Pending":     {reason: "A machine of ours that waits for its approval serves all the same.", claim: claim{Advertised: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: "not-approved"}, want: true},
-		"NotReady":    {reason: "Without an agent's claim, the API's state decides.", host: tailscale.Host{State: "needs-configuration", Approval: approved}},
-		"Unknown":     {reason: "A machine of ours whose agent serves, and which control has accepted, serves.", claim: claim{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}, want: true},
-		"OnlyTaken":   {reason: "Control's acceptance alone does not show that a machine serves.", claim: claim{Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}},
-		"NotApproved": {reason: "Without an approval, a machine of ours does not count as serving.", claim: claim{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: "not-approved"}},
+		"Withdrawn":   {reason: "A machine of ours that does not advertise the service does not host it, even if the API still lists it.", report: report{Accepted: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
+		"Unheard":     {reason: "A machine of ours that does not know its approval yet answers no client.", report: report{Advertised: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
+		"Pending":     {reason: "A machine of ours that waits for its approval serves all the same.", report: report{Advertised: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: "not-approved"}, want: true},
+		"NotReady":    {reason: "Without an agent's report, the API's state decides.", host: tailscale.Host{State: "needs-configuration", Approval: approved}},
+		"Unknown":     {reason: "A machine of ours whose agent serves, and which control has accepted, serves.", report: report{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}, want: true},
+		"OnlyTaken":   {reason: "Control's acceptance alone does not show that a machine serves.", report: report{Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}},
+		"NotApproved": {reason: "Without an approval, a machine of ours does not count as serving.", report: report{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: "not-approved"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.host.NodeID = "n1"
-			cl := claims{"n1": tc.claim}
+			rs := reports{"n1": tc.report}
 			if tc.others {
-				cl = claims{}
+				rs = reports{}
 			}
-			if got := cl.configured(tc.host); got != tc.want {
+			if got := rs.configured(tc.host); got != tc.want {
 				t.Errorf("\n%s\nconfigured(...): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
@@ -74,7 +74,7 @@ func TestRecords(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := serviceHosts([]tailscale.Host{tc.host}, nil, claims{}, recordsOf(tc.members, "near"))
+			got := serviceHosts([]tailscale.Host{tc.host}, nil, reports{}, peerHealthOf(tc.members, "near"))
 			if got[0].Configured != tc.want {
 				t.Errorf("\n%s\nserviceHosts(...): want configured %t, got %+v", tc.reason, tc.want, got[0])
 			}
@@ -83,13 +83,13 @@ func TestRecords(t *testing.T) {
 }
 
 func TestPreapprove(t *testing.T) {
-	ours := claims{"n1": {}}
+	ours := reports{"n1": {}}
 	tagged := []tailscale.Device{{NodeID: "n1", Name: "proxy-0.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true}}
 	disabled := false
 	cases := map[string]struct {
 		reason   string
 		mg       *v1alpha1.VIPService
-		claims   claims
+		reports  reports
 		devices  []tailscale.Device
 		auto     bool
 		forbid   bool
@@ -98,21 +98,21 @@ func TestPreapprove(t *testing.T) {
 	}{
 		"Machine": {
 			reason: "A machine of ours is approved before it advertises: it may wait for a certificate, whose domain waits for the approval.",
-			mg:     object(), claims: ours, devices: tagged, approved: []string{"n1"}, calls: 1,
+			mg:     object(), reports: ours, devices: tagged, approved: []string{"n1"}, calls: 1,
 		},
-		"AutoApprover": {reason: "A machine that the policy file approves needs no approval by the provider.", mg: object(), claims: ours, devices: tagged, auto: true, calls: 1},
+		"AutoApprover": {reason: "A machine that the policy file approves needs no approval by the provider.", mg: object(), reports: ours, devices: tagged, auto: true, calls: 1},
 		"OtherTag": {
 			reason: "A device without a host tag is not approved, even if an agent reports it.",
-			mg:     object(), claims: ours, devices: []tailscale.Device{{NodeID: "n1", Name: "laptop", Tags: []string{"tag:other"}, ConnectedToControl: true}},
+			mg:     object(), reports: ours, devices: []tailscale.Device{{NodeID: "n1", Name: "laptop", Tags: []string{"tag:other"}, ConnectedToControl: true}},
 		},
-		"Accepted":      {reason: "A machine that control has accepted needs no approval.", mg: object(), claims: claims{"n1": {Accepted: true}}, devices: tagged},
-		"NoAutoApprove": {reason: "Nothing is approved without autoApprove.", mg: object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &disabled }), claims: ours, devices: tagged},
-		"Refused":       {reason: "A refusal is no error before the machine advertises.", mg: object(), claims: ours, devices: tagged, forbid: true, calls: 1},
+		"Accepted":      {reason: "A machine that control has accepted needs no approval.", mg: object(), reports: reports{"n1": {Accepted: true}}, devices: tagged},
+		"NoAutoApprove": {reason: "Nothing is approved without autoApprove.", mg: object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &disabled }), reports: ours, devices: tagged},
+		"Refused":       {reason: "A refusal is no error before the machine advertises.", mg: object(), reports: ours, devices: tagged, forbid: true, calls: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": service()}, devices: tc.devices, autoApproved: tc.auto, forbid: tc.forbid}
-			e, c := connect(t, f, tc.claims, tc.mg)
+			e, c := connect(t, f, tc.reports, tc.mg)
 			for range 3 {
 				o, err := e.Observe(t.Context(), tc.mg)
 				if err != nil {
@@ -257,7 +257,7 @@ func TestReadvertised(t *testing.T) {
 		count int32
 		want  []string
 	}{{count: 3}, {count: 3}, {count: 4, want: []string{"n1"}}, {count: 4}, {count: 0}, {count: 1, want: []string{"n1"}}} {
-		if diff := cmp.Diff(step.want, c.readvertised("uid", claims{"n1": {Readvertised: step.count}})); diff != "" {
+		if diff := cmp.Diff(step.want, c.readvertised("uid", reports{"n1": {Readvertised: step.count}})); diff != "" {
 			t.Errorf("step %d: -want, +got:\n%s", i, diff)
 		}
 	}
@@ -267,7 +267,7 @@ func TestReadvertised(t *testing.T) {
 func TestMissingMachine(t *testing.T) {
 	f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": service()}, fresh: []tailscale.Device{}}
 	mg := object()
-	e, c := connect(t, f, claims{"n1": {}}, mg)
+	e, c := connect(t, f, reports{"n1": {}}, mg)
 	for range 5 {
 		if _, err := e.Observe(t.Context(), mg); err != nil {
 			t.Fatal(err)
@@ -286,14 +286,14 @@ func TestHostTagsMatch(t *testing.T) {
 	device := tailscale.Device{NodeID: "n1", Name: "proxy-0", Tags: []string{"tag:k8s"}, ConnectedToControl: true}
 	mg := object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Tags = []v1alpha1.Tag{"tag:other"} })
 	for i, step := range []struct {
-		claim claim
-		want  corev1.ConditionStatus
+		report report
+		want   corev1.ConditionStatus
 	}{
-		{claim: claim{Advertised: true, Accepted: true}, want: corev1.ConditionUnknown},
-		{claim: claim{Advertised: true}, want: corev1.ConditionFalse},
-		{claim: claim{Advertised: true, Accepted: true}, want: corev1.ConditionTrue},
+		{report: report{Advertised: true, Accepted: true}, want: corev1.ConditionUnknown},
+		{report: report{Advertised: true}, want: corev1.ConditionFalse},
+		{report: report{Advertised: true, Accepted: true}, want: corev1.ConditionTrue},
 	} {
-		observeTags(mg, claims{"n1": step.claim}, []tailscale.Device{device})
+		observeTags(mg, reports{"n1": step.report}, []tailscale.Device{device})
 		if got := mg.GetCondition(meta.TypeHostTagsMatch); got.Status != step.want {
 			t.Errorf("step %d: want %s, got %+v", i, step.want, got)
 		}

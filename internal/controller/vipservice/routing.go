@@ -47,24 +47,24 @@ const (
 
 // routing returns what this cluster's machines report. offline reports whether the API shows a
 // machine as disconnected: its report is then outdated.
-func (c claims) routing(offline func(id string) bool) routing {
+func (c reports) routing(offline func(id string) bool) routing {
 	var offers, accepted, dead int
 	silent := false
-	for id, cl := range c {
+	for id, rs := range c {
 		switch {
 		case offline(id):
-		case cl.Routed == v1alpha1.RoutingTrue:
+		case rs.Routed == v1alpha1.RoutingTrue:
 			return routingRouted
-		case !cl.Advertised:
-		case cl.Routed == "":
+		case !rs.Advertised:
+		case rs.Routed == "":
 			silent = true
 		default:
 			offers++
 			// Control makes no machine primary that it has not accepted.
-			if cl.Accepted {
+			if rs.Accepted {
 				accepted++
 			}
-			if cl.Accepted && cl.Routed == v1alpha1.RoutingFalse {
+			if rs.Accepted && rs.Routed == v1alpha1.RoutingFalse {
 				dead++
 			}
 		}
@@ -83,9 +83,9 @@ func (c claims) routing(offline func(id string) bool) routing {
 }
 
 // primarySeen reports whether a machine was primary for a service.
-func (c claims) primarySeen() bool {
-	for _, cl := range c {
-		if cl.PrimarySeen {
+func (c reports) primarySeen() bool {
+	for _, rs := range c {
+		if rs.PrimarySeen {
 			return true
 		}
 	}

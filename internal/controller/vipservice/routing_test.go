@@ -39,37 +39,37 @@ func newKube(t *testing.T, objs ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).Build()
 }
 
-// Claims of one machine.
+// Reports of one machine.
 var (
-	routedClaim  = claim{Advertised: true, Accepted: true, Routed: v1alpha1.RoutingTrue}
-	deadClaim    = claim{Advertised: true, Accepted: true, Routed: v1alpha1.RoutingFalse}
-	pendingClaim = claim{Advertised: true, Accepted: true, Routed: v1alpha1.RoutingUnknown}
-	silentClaim  = claim{Advertised: true, Accepted: true}
-	waitingClaim = claim{Advertised: true, Routed: v1alpha1.RoutingUnknown}
-	idleClaim    = claim{Routed: v1alpha1.RoutingUnknown}
+	routedReport  = report{Advertised: true, Accepted: true, Routed: v1alpha1.RoutingTrue}
+	deadReport    = report{Advertised: true, Accepted: true, Routed: v1alpha1.RoutingFalse}
+	pendingReport = report{Advertised: true, Accepted: true, Routed: v1alpha1.RoutingUnknown}
+	silentReport  = report{Advertised: true, Accepted: true}
+	waitingReport = report{Advertised: true, Routed: v1alpha1.RoutingUnknown}
+	idleReport    = report{Routed: v1alpha1.RoutingUnknown}
 )
 
-func TestRoutingOfClaims(t *testing.T) {
+func TestRouting(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		claims claims
-		want   routing
+		reason  string
+		reports reports
+		want    routing
 	}{
 		"None":       {reason: "Without machines there is no host.", want: routingUnhosted},
-		"Idle":       {reason: "Nor if none offers the service.", claims: claims{"n1": idleClaim}, want: routingUnhosted},
-		"Routed":     {reason: "One primary host is enough.", claims: claims{"n1": deadClaim, "n2": routedClaim}, want: routingRouted},
-		"RoutedElse": {reason: "A machine that offers nothing can see the primary host, too.", claims: claims{"n1": deadClaim, "n2": {Routed: v1alpha1.RoutingTrue}}, want: routingRouted},
-		"Several":    {reason: "With regional routing several hosts are primary.", claims: claims{"n1": routedClaim, "n2": routedClaim}, want: routingRouted},
-		"Dead":       {reason: "All machines see no primary host.", claims: claims{"n1": deadClaim, "n2": deadClaim}, want: routingUnrouted},
-		"Pending":    {reason: "One machine is not certain yet.", claims: claims{"n1": deadClaim, "n2": pendingClaim}, want: routingPending},
-		"OldAgent":   {reason: "An agent of an older version may be primary.", claims: claims{"n1": deadClaim, "n2": silentClaim}, want: routingNotReported},
-		"Unapproved": {reason: "A machine that is not accepted cannot be primary.", claims: claims{"n1": deadClaim, "n2": waitingClaim}, want: routingUnrouted},
-		"Approval":   {reason: "No machine is accepted yet.", claims: claims{"n2": waitingClaim}, want: routingUndecided},
-		"Outdated":   {reason: "The last report of a disconnected machine is outdated.", claims: claims{"n1": deadClaim, "offline": routedClaim}, want: routingUnrouted},
+		"Idle":       {reason: "Nor if none offers the service.", reports: reports{"n1": idleReport}, want: routingUnhosted},
+		"Routed":     {reason: "One primary host is enough.", reports: reports{"n1": deadReport, "n2": routedReport}, want: routingRouted},
+		"RoutedElse": {reason: "A machine that offers nothing can see the primary host, too.", reports: reports{"n1": deadReport, "n2": {Routed: v1alpha1.RoutingTrue}}, want: routingRouted},
+		"Several":    {reason: "With regional routing several hosts are primary.", reports: reports{"n1": routedReport, "n2": routedReport}, want: routingRouted},
+		"Dead":       {reason: "All machines see no primary host.", reports: reports{"n1": deadReport, "n2": deadReport}, want: routingUnrouted},
+		"Pending":    {reason: "One machine is not certain yet.", reports: reports{"n1": deadReport, "n2": pendingReport}, want: routingPending},
+		"OldAgent":   {reason: "An agent of an older version may be primary.", reports: reports{"n1": deadReport, "n2": silentReport}, want: routingNotReported},
+		"Unapproved": {reason: "A machine that is not accepted cannot be primary.", reports: reports{"n1": deadReport, "n2": waitingReport}, want: routingUnrouted},
+		"Approval":   {reason: "No machine is accepted yet.", reports: reports{"n2": waitingReport}, want: routingUndecided},
+		"Outdated":   {reason: "The last report of a disconnected machine is outdated.", reports: reports{"n1": deadReport, "offline": routedReport}, want: routingUnrouted},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.claims.routing(func(id string) bool { return id == "offline" }); got != tc.want {
+			if got := tc.reports.routing(func(id string) bool { return id == "offline" }); got != tc.want {
 				t.Errorf("\n%s\nrouting(...): want %d, got %d", tc.reason, tc.want, got)
 			}
 		})
@@ -258,9 +258,9 @@ func TestRemedies(t *testing.T) {
 	}
 	mg := object()
 	clock := clocktesting.NewFakePassiveClock(apiTime)
-	seen := deadClaim
+	seen := deadReport
 	seen.PrimarySeen = true
-	routedOnce := routedClaim
+	routedOnce := routedReport
 	routedOnce.PrimarySeen = true
 	_, c := connect(t, f, nil, mg)
 	record := &recorder{}
@@ -284,21 +284,21 @@ func TestRemedies(t *testing.T) {
 	steps := []struct {
 		reason string
 		delay  time.Duration
-		claim  claim
+		report report
 		status corev1.ConditionStatus
 		action v1alpha1.RemedyAction
 		events []event.Reason
 	}{
-		{reason: "A service that control never reported a primary host for is left alone.", claim: deadClaim, status: corev1.ConditionUnknown, events: []event.Reason{reasonHostOnline}},
-		{reason: "A service with a primary host is routed.", claim: routedOnce, status: corev1.ConditionTrue},
-		{reason: "Without one it is not, and a machine advertises it again.", delay: time.Minute, claim: seen, status: corev1.ConditionFalse, action: v1alpha1.RemedyActionAdvertise, events: []event.Reason{reasonNoPrimaryHost, reasonAdvertising}},
-		{reason: "The effect needs time.", delay: 80 * time.Second, claim: seen, status: corev1.ConditionFalse, action: v1alpha1.RemedyActionAdvertise},
-		{reason: "If there is none, the machine restarts.", delay: 10 * time.Second, claim: seen, status: corev1.ConditionFalse, action: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonRestarting}},
-		{reason: "Then the service is routed.", delay: time.Minute, claim: routedOnce, status: corev1.ConditionTrue, action: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonHostPrimary}},
+		{reason: "A service that control never reported a primary host for is left alone.", report: deadReport, status: corev1.ConditionUnknown, events: []event.Reason{reasonHostOnline}},
+		{reason: "A service with a primary host is routed.", report: routedOnce, status: corev1.ConditionTrue},
+		{reason: "Without one it is not, and a machine advertises it again.", delay: time.Minute, report: seen, status: corev1.ConditionFalse, action: v1alpha1.RemedyActionAdvertise, events: []event.Reason{reasonNoPrimaryHost, reasonAdvertising}},
+		{reason: "The effect needs time.", delay: 80 * time.Second, report: seen, status: corev1.ConditionFalse, action: v1alpha1.RemedyActionAdvertise},
+		{reason: "If there is none, the machine restarts.", delay: 10 * time.Second, report: seen, status: corev1.ConditionFalse, action: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonRestarting}},
+		{reason: "Then the service is routed.", delay: time.Minute, report: routedOnce, status: corev1.ConditionTrue, action: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonHostPrimary}},
 	}
 	for _, s := range steps {
 		clock.SetTime(clock.Now().Add(s.delay))
-		c.claims = func(context.Context, string, string) (claims, error) { return claims{"n1": s.claim}, nil }
+		c.reports = func(context.Context, string, string) (reports, error) { return reports{"n1": s.report}, nil }
 		e, err := c.Connect(t.Context(), mg)
 		if err != nil {
 			t.Fatal(err)

@@ -132,20 +132,20 @@ func TestManyDevices(t *testing.T) {
 		devices[i] = tailscale.Device{NodeID: fmt.Sprintf("n%d", i), Name: "d.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true}
 	}
 	hosts := []tailscale.Host{{NodeID: "n5"}, {NodeID: "n9999"}, {NodeID: "gone"}}
-	cl := claims{"n5": {Advertised: true}, "n9999": {Advertised: true}}
+	rs := reports{"n5": {Advertised: true}, "n9999": {Advertised: true}}
 	p := v1alpha1.VIPServiceParameters{HostTags: []v1alpha1.Tag{"tag:k8s"}}
 	mg := object()
 	r := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			unseen(cl, hosts, devices)
-			if got := serviceHosts(hosts, devices, cl, nil); len(got) != 3 || !got[1].Online {
+			unseen(rs, hosts, devices)
+			if got := serviceHosts(hosts, devices, rs, nil); len(got) != 3 || !got[1].Online {
 				b.Fatalf("serviceHosts(...): got %v", got)
 			}
-			if got := toApprove(p, cl, hosts, devices); len(got) != 2 {
+			if got := toApprove(p, rs, hosts, devices); len(got) != 2 {
 				b.Fatalf("toApprove(...): got %v", got)
 			}
-			observeTags(mg, cl, devices)
+			observeTags(mg, rs, devices)
 		}
 	})
 	t.Log(r, r.MemString())

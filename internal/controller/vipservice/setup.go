@@ -52,7 +52,7 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 					}
 					return connection{api: c.Client, clusterID: c.ClusterID, tailnet: mg.GetProviderConfigReference().Name, memory: c.Memory}, nil
 				},
-				claims:    readClaims(env.Kube),
+				reports:   readReports(env.Kube),
 				lives:     ownerExists(env.Kube),
 				pods:      kubePods{kube: env.Kube},
 				hosts:     hosts,

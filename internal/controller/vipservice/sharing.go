@@ -63,7 +63,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 		}
 	}
 	members, _ := v.Members(name)
-	e.records = recordsOf(members, self.Cluster)
+	e.peers = peerHealthOf(members, self.Cluster)
 	if s != nil {
 		if err := e.observe(ctx, mg, s); err != nil {
 			return managed.ExternalObservation{}, err
@@ -192,7 +192,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	if err != nil {
 		return registry.Want{}, err
 	}
-	cl, err := e.claims(ctx, mg.GetNamespace(), string(p.Name))
+	rs, err := e.reports(ctx, mg.GetNamespace(), string(p.Name))
 	if err != nil {
 		return registry.Want{}, errors.Wrap(err, "cannot list machines")
 	}
@@ -200,10 +200,10 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	if err != nil {
 		return registry.Want{}, errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
-	health := cl.health()
+	health := rs.health()
 	if health != nil {
-		health.Whole = int32(len(cl.whole(mg.Status.AtProvider)))
-		if health.Unrouted, err = e.unrouted(ctx, mg, v, cl); err != nil {
+		health.Whole = int32(len(rs.whole(mg.Status.AtProvider)))
+		if health.Unrouted, err = e.unrouted(ctx, mg, v, rs); err != nil {
 			return registry.Want{}, err
 		}
 	}
@@ -211,7 +211,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	if err != nil {
 		return registry.Want{}, err
 	}
-	ports, recordPorts, err := e.rollOutPorts(ctx, mg, v, cl)
+	ports, recordPorts, err := e.rollOutPorts(ctx, mg, v, rs)
 	if err != nil {
 		return registry.Want{}, err
 	}
@@ -230,7 +230,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 		Domain:       domain,
 		Routes:       p.Routes,
 		Health:       health,
-		Nodes:        slices.Sorted(maps.Keys(cl)),
+		Nodes:        slices.Sorted(maps.Keys(rs)),
 		Addresses:    mg.Status.AtProvider.Addresses,
 		OwnAddresses: mg.Status.AtProvider.OwnAddresses,
 		Seen:         seen,
@@ -238,16 +238,16 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 }
 
 // rollOutPorts returns the wanted ports that the service and the cluster's own service may have now.
-func (e *sharing) rollOutPorts(ctx context.Context, mg *v1alpha1.VIPService, v registry.View, cl claims) (ports, record []v1alpha1.ServicePort, err error) {
+func (e *sharing) rollOutPorts(ctx context.Context, mg *v1alpha1.VIPService, v registry.View, rs reports) (ports, record []v1alpha1.ServicePort, err error) {
 	ports, record = mg.Spec.ForProvider.Ports, mg.Spec.ForProvider.RecordPorts
 	if s := v.Service(string(mg.Spec.ForProvider.Name)); s != nil {
-		ports = e.rollOut(mg, mg.GetUID(), cl, ports, s.Ports)
+		ports = e.rollOut(mg, mg.GetUID(), rs, ports, s.Ports)
 	}
 	own := v.Service(e.ownService(mg))
 	if own == nil || len(record) == 0 {
 		return ports, record, nil
 	}
-	reported, err := e.claims(ctx, mg.GetNamespace(), own.Name)
+	reported, err := e.reports(ctx, mg.GetNamespace(), own.Name)
 	if err != nil {
 		return nil, nil, errors.Wrap(err, "cannot list machines")
 	}
@@ -256,8 +256,8 @@ func (e *sharing) rollOutPorts(ctx context.Context, mg *v1alpha1.VIPService, v r
 
 // unrouted reports whether this cluster's machines see no primary host. While they cannot say, what
 // the record says stays.
-func (e *sharing) unrouted(ctx context.Context, mg *v1alpha1.VIPService, v registry.View, cl claims) (bool, error) {
-	switch cl.routing(offlineHosts(mg.Status.AtProvider.Hosts)) {
+func (e *sharing) unrouted(ctx context.Context, mg *v1alpha1.VIPService, v registry.View, rs reports) (bool, error) {
+	switch rs.routing(offlineHosts(mg.Status.AtProvider.Hosts)) {
 	case routingUnrouted:
 		return e.primarySeen(ctx, mg)
 	case routingPending:
@@ -369,17 +369,17 @@ func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 
 // health returns the health of the machines that should host a service. It returns nil if there are
 // none.
-func (c claims) health() *registry.Health {
+func (c reports) health() *registry.Health {
 	if len(c) == 0 {
 		return nil
 	}
 	h := registry.Health{Total: int32(len(c))}
 	healthy, total := int32(0), int32(0)
-	for _, cl := range c {
-		if cl.Advertised {
+	for _, rs := range c {
+		if rs.Advertised {
 			h.Ready++
 		}
-		healthy, total = healthy+cl.Healthy, total+cl.Total
+		healthy, total = healthy+rs.Healthy, total+rs.Total
 	}
 	h.Score = 100 * healthy / cmp.Or(total, 1)
 	return &h

@@ -114,8 +114,8 @@ func TestShareServiceBetweenClusters(t *testing.T) {
 func TestSharedHostsInTurn(t *testing.T) {
 	n := newTailnet(t)
 	p := n.provider("a")
-	cl := claims{"node-a": {Advertised: true}}
-	p.claims = func(context.Context, string, string) (claims, error) { return cl, nil }
+	rs := reports{"node-a": {Advertised: true}}
+	p.reports = func(context.Context, string, string) (reports, error) { return rs, nil }
 	var mgs []*v1alpha1.VIPService
 	for i := range 3 * inTurn {
 		mg := p.share(func(v *v1alpha1.VIPService) {
@@ -127,7 +127,7 @@ func TestSharedHostsInTurn(t *testing.T) {
 		mgs = append(mgs, mg)
 	}
 	// The machine is gone before it became a host.
-	cl = nil
+	rs = nil
 	for _, mg := range mgs {
 		p.settle(mg)
 	}
@@ -161,8 +161,8 @@ func TestSharedHostsInTurn(t *testing.T) {
 func TestHostsForgetMachines(t *testing.T) {
 	n := newTailnet(t)
 	p := n.provider("a")
-	var cl claims
-	p.claims = func(context.Context, string, string) (claims, error) { return cl, nil }
+	var rs reports
+	p.reports = func(context.Context, string, string) (reports, error) { return rs, nil }
 	mg := p.share(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:k8s"} })
 	p.settle(mg)
 	machines := func() int {
@@ -174,7 +174,7 @@ func TestHostsForgetMachines(t *testing.T) {
 	}
 	most := 0
 	for i := range 10 {
-		cl = claims{fmt.Sprintf("node-%d", i): {}}
+		rs = reports{fmt.Sprintf("node-%d", i): {}}
 		p.hosts.preapproved(ownUID(mg.GetUID()), fmt.Sprintf("node-%d", i))
 		for range 3 {
 			if _, err := p.reconcile(mg); err != nil {
@@ -200,7 +200,7 @@ func TestRecordWithoutMachines(t *testing.T) {
 	n := newTailnet(t)
 	a, b := n.provider("a"), n.provider("b")
 	for _, p := range []*provider{a, b} {
-		p.claims = func(context.Context, string, string) (claims, error) { return nil, nil }
+		p.reports = func(context.Context, string, string) (reports, error) { return nil, nil }
 	}
 	mga, mgb := a.share(), b.share()
 	a.settle(mga)

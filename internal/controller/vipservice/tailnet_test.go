@@ -108,7 +108,7 @@ func (r *recorder) has(reason event.Reason) bool {
 // lists.
 func (n *tailnet) provider(cluster string) *provider {
 	n.t.Helper()
-	cl, err := tailscale.NewClient(tailscale.Config{URL: n.URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
+	rs, err := tailscale.NewClient(tailscale.Config{URL: n.URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
 		tailscale.Options{Rate: 1000, Burst: 1000, ListMaxAge: time.Minute, Metrics: tailscale.NewMetrics(), Transport: n.api, Clock: n.local})
 	if err != nil {
 		n.t.Fatal(err)
@@ -116,10 +116,10 @@ func (n *tailnet) provider(cluster string) *provider {
 	rec, product := &recorder{}, new(memo)
 	return &provider{tailnet: n, cluster: cluster, events: rec, connector: &connector{
 		connect: func(context.Context, resource.ModernManaged) (connection, error) {
-			return connection{api: cl, clusterID: cluster, tailnet: "example", memory: product}, nil
+			return connection{api: rs, clusterID: cluster, tailnet: "example", memory: product}, nil
 		},
-		claims: func(context.Context, string, string) (claims, error) {
-			return claims{"node-" + cluster: {Advertised: true, Accepted: true, Healthy: 1, Total: 2}}, nil
+		reports: func(context.Context, string, string) (reports, error) {
+			return reports{"node-" + cluster: {Advertised: true, Accepted: true, Healthy: 1, Total: 2}}, nil
 		},
 		hosts: newHostsCache(time.Minute, n.local), ports: newPortsCache(), detaching: newDetaching(), record: rec,
 	}}

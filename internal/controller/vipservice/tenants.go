@@ -33,16 +33,16 @@ func selected(machines []v1alpha1.Machine, attachments []v1alpha1.ServiceAttachm
 	return slices.DeleteFunc(slices.Clone(machines), func(m v1alpha1.Machine) bool { return !endpoints[m.GetLabels()[meta.LabelEndpoints]] })
 }
 
-// readClaims returns a function that reads the agents' claims about a service.
-func readClaims(kube client.Reader) func(ctx context.Context, namespace, service string) (claims, error) {
-	return func(ctx context.Context, namespace, service string) (claims, error) {
+// readReports returns a function that reads the agents' reports about a service.
+func readReports(kube client.Reader) func(ctx context.Context, namespace, service string) (reports, error) {
+	return func(ctx context.Context, namespace, service string) (reports, error) {
 		machines, attachments := &v1alpha1.MachineList{}, &v1alpha1.ServiceAttachmentList{}
 		for _, l := range []client.ObjectList{machines, attachments} {
 			if err := kube.List(ctx, l, client.InNamespace(namespace)); err != nil {
 				return nil, err
 			}
 		}
-		return agentClaims(selected(machines.Items, attachments.Items, service), service), nil
+		return agentReports(selected(machines.Items, attachments.Items, service), service), nil
 	}
 }
 

@@ -59,7 +59,7 @@ func TestAdopt(t *testing.T) {
 		"Nobody":       {reason: "A service without an owner is taken over.", service: service(foreignService)},
 		"OtherCluster": {reason: "A service of another cluster is taken over, because this cluster cannot check its owner.", service: service(theirs("elsewhere/other/web")), lives: true},
 		"Gone":         {reason: "A service that a deleted object of this cluster left is taken over.", service: service(theirs(twin))},
-		"Living":       {reason: "An existing object of this cluster keeps its service, whichever namespace claims it.", service: service(theirs(twin)), lives: true, refused: true},
+		"Living":       {reason: "An existing object of this cluster keeps its service, whichever namespace reports it.", service: service(theirs(twin)), lives: true, refused: true},
 		"Err":          {reason: "Nothing is taken over while the owner's existence is unknown.", service: service(theirs(twin)), err: errBoom, want: errBoom},
 	}
 	for name, tc := range cases {

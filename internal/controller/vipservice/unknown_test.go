@@ -59,18 +59,18 @@ func TestAcceptanceUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{meta.AnnotationNodeID: "n1"}}}
 			m.Status.Agent = &tc.agent
-			cl := agentClaims([]v1alpha1.Machine{m}, "svc:web")
-			if got := cl.accepted(); got != tc.accepted {
+			rs := agentReports([]v1alpha1.Machine{m}, "svc:web")
+			if got := rs.accepted(); got != tc.accepted {
 				t.Errorf("\n%s\naccepted(): want %t, got %t", tc.reason, tc.accepted, got)
 			}
-			if got := cl.configured(tc.host); got != tc.healthy {
+			if got := rs.configured(tc.host); got != tc.healthy {
 				t.Errorf("\n%s\nconfigured(...): want %t, got %t", tc.reason, tc.healthy, got)
 			}
 
 			// Tags that differ are a problem only of a machine that control did not accept.
 			mg := &v1alpha1.VIPService{}
 			mg.Spec.ForProvider.Tags = []v1alpha1.Tag{"tag:web"}
-			observeTags(mg, cl, []tailscale.Device{{NodeID: "n1", Name: "n1"}})
+			observeTags(mg, rs, []tailscale.Device{{NodeID: "n1", Name: "n1"}})
 			if got := mg.GetCondition(meta.TypeHostTagsMatch).Status == corev1.ConditionFalse; got == tc.accepted {
 				t.Errorf("\n%s\nobserveTags(...): want a condition %t, got %t", tc.reason, !tc.accepted, got)
 			}

@@ -77,8 +77,8 @@ type memory interface {
 
 type connector struct {
 	connect func(ctx context.Context, mg resource.ModernManaged) (connection, error)
-	// claims returns the reports of a namespace's agents about a service.
-	claims func(ctx context.Context, namespace, service string) (claims, error)
+	// reports returns the reports of a namespace's agents about a service.
+	reports func(ctx context.Context, namespace, service string) (reports, error)
 	// lives reports whether the object that an owner names exists in this cluster.
 	lives     func(ctx context.Context, owner string) (bool, error)
 	pods      pods
@@ -98,7 +98,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.VIPService) (manag
 	if err != nil {
 		return nil, err
 	}
-	e := &external{connection: conn, claims: c.claims, lives: c.lives, pods: c.pods, hosts: c.hosts, ports: c.ports, record: c.record}
+	e := &external{connection: conn, reports: c.reports, lives: c.lives, pods: c.pods, hosts: c.hosts, ports: c.ports, record: c.record}
 	if mg.Spec.ForProvider.Sharing == v1alpha1.SharingShared {
 		return &sharing{external: e, detaching: c.detaching}, nil
 	}
@@ -125,12 +125,12 @@ func retains(mg *v1alpha1.VIPService) bool {
 type external struct {
 	connection // Without an API client if there is nothing to clean up.
 
-	claims func(ctx context.Context, namespace, service string) (claims, error)
-	lives  func(ctx context.Context, owner string) (bool, error)
-	pods   pods
-	hosts  *hostsCache
-	ports  *portsCache
-	record event.Recorder
+	reports func(ctx context.Context, namespace, service string) (reports, error)
+	lives   func(ctx context.Context, owner string) (bool, error)
+	pods    pods
+	hosts   *hostsCache
+	ports   *portsCache
+	record  event.Recorder
 
 	// missing is a port that has waited too long for a host to serve it. withdraw are the changes of
 	// withdrawals that Update must make.
@@ -138,7 +138,7 @@ type external struct {
 	withdraw []withdrawal
 
 	// reported are the reports about the service. fresh reports whether no host served it before.
-	reported claims
+	reported reports
 	fresh    bool
 
 	// remedy is what Update must do about a service without a primary host, and remedied the
@@ -146,8 +146,8 @@ type external struct {
 	remedy   *v1alpha1.RoutingRemedy
 	remedied *v1alpha1.Machine
 
-	// records are those of other clusters that share the service.
-	records records
+	// peers is the health of the machines of other clusters that share the service.
+	peers peerHealth
 
 	// Node IDs of the hosts that Update must approve: of the service, and of the cluster's own
 	// service next to a shared one.

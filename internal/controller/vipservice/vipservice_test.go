@@ -197,13 +197,13 @@ func failed(v *v1alpha1.VIPService) { xpmeta.SetExternalCreateFailed(v, time.Now
 func created(v *v1alpha1.VIPService) { xpmeta.SetExternalCreatePending(v, time.Now()) }
 
 // connect runs Connect with a fake tailnet.
-func connect(t *testing.T, f *fakeAPI, cl claims, mg *v1alpha1.VIPService) (managed.TypedExternalClient[*v1alpha1.VIPService], *connector) {
+func connect(t *testing.T, f *fakeAPI, rs reports, mg *v1alpha1.VIPService) (managed.TypedExternalClient[*v1alpha1.VIPService], *connector) {
 	t.Helper()
 	c := &connector{
 		connect: func(context.Context, resource.ModernManaged) (connection, error) {
 			return connection{api: f, clusterID: "cluster", memory: &f.product}, nil
 		},
-		claims:    func(context.Context, string, string) (claims, error) { return cl, nil },
+		reports:   func(context.Context, string, string) (reports, error) { return rs, nil },
 		pods:      kubePods{kube: newKube(t)},
 		ports:     newPortsCache(),
 		hosts:     newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime)),

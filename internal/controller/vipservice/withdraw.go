@@ -51,11 +51,11 @@ type withdrawal struct {
 }
 
 // partial returns the node IDs of the machines at which some backends answer and others do not.
-func (c claims) partial(o v1alpha1.VIPServiceObservation) []string {
+func (c reports) partial(o v1alpha1.VIPServiceObservation) []string {
 	offline := offlineHosts(o.Hosts)
 	var out []string
-	for id, cl := range c {
-		if cl.Healthy > 0 && len(cl.Unhealthy) > 0 && !offline(id) {
+	for id, rs := range c {
+		if rs.Healthy > 0 && len(rs.Unhealthy) > 0 && !offline(id) {
 			out = append(out, id)
 		}
 	}
@@ -65,11 +65,11 @@ func (c claims) partial(o v1alpha1.VIPServiceObservation) []string {
 
 // whole returns the node IDs of this cluster's hosts that are known to serve all ports, each with a
 // backend that answers.
-func (c claims) whole(o v1alpha1.VIPServiceObservation) []string {
+func (c reports) whole(o v1alpha1.VIPServiceObservation) []string {
 	var out []string
 	for _, h := range o.Hosts {
-		cl, ok := c[h.NodeID]
-		if ok && h.Online && h.Configured && cl.Advertised && cl.Accepted && cl.Total > 0 && cl.Healthy == cl.Total && cl.serves(o.Ports) {
+		rs, ok := c[h.NodeID]
+		if ok && h.Online && h.Configured && rs.Advertised && rs.Accepted && rs.Total > 0 && rs.Healthy == rs.Total && rs.serves(o.Ports) {
 			out = append(out, h.NodeID)
 		}
 	}
@@ -78,9 +78,9 @@ func (c claims) whole(o v1alpha1.VIPServiceObservation) []string {
 
 // whole reports whether a host of another cluster is known to serve all ports: all hosts of that
 // cluster do, and one of them is connected.
-func (r records) whole(hosts []v1alpha1.ServiceHost) bool {
+func (p peerHealth) whole(hosts []v1alpha1.ServiceHost) bool {
 	return slices.ContainsFunc(hosts, func(h v1alpha1.ServiceHost) bool {
-		health := r[h.NodeID]
+		health := p[h.NodeID]
 		return !h.Local && h.Online && h.Configured && h.Approval != notApproved && health.Whole > 0 && health.Whole >= health.Ready
 	})
 }
@@ -90,7 +90,7 @@ func (r records) whole(hosts []v1alpha1.ServiceHost) bool {
 func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	o := mg.Status.AtProvider
 	partial := e.reported.partial(o)
-	local, elsewhere := len(e.reported.whole(o)) > 0, e.records.whole(o.Hosts)
+	local, elsewhere := len(e.reported.whole(o)) > 0, e.peers.whole(o.Hosts)
 	at := e.hosts.clock.Now()
 	lasting := e.ports.partialFor(mg.GetUID(), len(partial) > 0, at) >= elsewhereAfter
 	var dead []string

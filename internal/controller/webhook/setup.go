@@ -24,6 +24,6 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Webhook] {
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Webhook) (managed.TypedExternalClient[*v1alpha1.Webhook], error) {
 			return &external{api: c.Client, kube: env.Kube, record: env.Record}, nil
 		},
-		Claims: &v1alpha1.Webhook{},
+		Rivals: &v1alpha1.Webhook{},
 	}
 }

@@ -106,7 +106,7 @@ func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.Webhook) (ma
 }
 
 func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.Webhook) error {
-	return ownership.ClaimConflict(ctx, e.kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, mg, func(o resource.Managed) string {
+	return ownership.CheckConflict(ctx, e.kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, mg, func(o resource.Managed) string {
 		if w, ok := o.(*v1alpha1.Webhook); ok {
 			return "webhook to " + w.Spec.ForProvider.EndpointURL
 		}

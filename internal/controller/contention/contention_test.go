@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package claims
+package contention
 
 import (
 	"testing"
@@ -16,35 +16,35 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-func claimant(name string, age time.Duration, claims ...string) Claimant {
+func contender(name string, age time.Duration, parts ...string) Contender {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	return Claimant{Name: name, UID: types.UID(name), Created: at.Add(-age), Scopes: []string{"tailnet/a"}, Claims: claims}
+	return Contender{Name: name, UID: types.UID(name), Created: at.Add(-age), Scopes: []string{"tailnet/a"}, Parts: parts}
 }
 
 func TestLost(t *testing.T) {
-	elsewhere := claimant("elsewhere", time.Hour, "x")
+	elsewhere := contender("elsewhere", time.Hour, "x")
 	elsewhere.Scopes = []string{"tailnet/b"}
-	unknown := claimant("unknown", time.Hour, "x")
+	unknown := contender("unknown", time.Hour, "x")
 	unknown.Scopes = []string{""}
-	both := claimant("both", time.Hour, "x")
+	both := contender("both", time.Hour, "x")
 	both.Scopes = []string{"config/c", "tailnet/a"}
-	self := claimant("self", time.Minute, "x", "y")
+	self := contender("self", time.Minute, "x", "y")
 	nowhere := self
 	nowhere.Scopes = []string{""}
 	cases := map[string]struct {
 		reason string
-		self   Claimant
-		others []Claimant
+		self   Contender
+		others []Contender
 		want   map[string]string
 	}{
-		"Alone":       {reason: "A claimant without competitors gets all claims.", self: self, others: []Claimant{self}, want: map[string]string{}},
-		"OlderWins":   {reason: "The older claimant gets only what both claim.", self: self, others: []Claimant{claimant("old", time.Hour, "x", "z")}, want: map[string]string{"x": "old"}},
-		"YoungerNot":  {reason: "A younger claimant takes nothing.", self: self, others: []Claimant{claimant("young", time.Second, "x")}, want: map[string]string{}},
-		"OldestNamed": {reason: "Of several claimants the oldest gets the claim.", self: self, others: []Claimant{claimant("old", time.Hour, "x"), claimant("oldest", 2*time.Hour, "x"), claimant("older", time.Hour+1, "x")}, want: map[string]string{"x": "oldest"}},
-		"SameAge":     {reason: "At equal age the UID decides, so both see the same winner.", self: self, others: []Claimant{claimant("a", time.Minute, "x"), claimant("z", time.Minute, "y")}, want: map[string]string{"x": "a"}},
-		"OtherScope":  {reason: "Claimants of different tailnets do not compete.", self: self, others: []Claimant{elsewhere}, want: map[string]string{}},
-		"SharedScope": {reason: "One shared scope is enough.", self: self, others: []Claimant{both}, want: map[string]string{"x": "both"}},
-		"NoScope":     {reason: "Two unknown scopes are not a shared scope.", self: nowhere, others: []Claimant{unknown}, want: map[string]string{}},
+		"Alone":       {reason: "A contender without competitors gets all parts.", self: self, others: []Contender{self}, want: map[string]string{}},
+		"OlderWins":   {reason: "The older contender gets the part that both want.", self: self, others: []Contender{contender("old", time.Hour, "x", "z")}, want: map[string]string{"x": "old"}},
+		"YoungerNot":  {reason: "A younger contender takes nothing.", self: self, others: []Contender{contender("young", time.Second, "x")}, want: map[string]string{}},
+		"OldestNamed": {reason: "Of several contenders the oldest gets the part.", self: self, others: []Contender{contender("old", time.Hour, "x"), contender("oldest", 2*time.Hour, "x"), contender("older", time.Hour+1, "x")}, want: map[string]string{"x": "oldest"}},
+		"SameAge":     {reason: "At equal age the UID decides, so both see the same winner.", self: self, others: []Contender{contender("a", time.Minute, "x"), contender("z", time.Minute, "y")}, want: map[string]string{"x": "a"}},
+		"OtherScope":  {reason: "Contenders of different tailnets do not compete.", self: self, others: []Contender{elsewhere}, want: map[string]string{}},
+		"SharedScope": {reason: "One shared scope is enough.", self: self, others: []Contender{both}, want: map[string]string{"x": "both"}},
+		"NoScope":     {reason: "Two unknown scopes are not a shared scope.", self: nowhere, others: []Contender{unknown}, want: map[string]string{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestNew(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		a, b   Claimant
+		a, b   Contender
 		want   bool
 	}{
 		"SameClusterConfig": {
@@ -93,21 +93,21 @@ func TestNew(t *testing.T) {
 }
 
 func TestMessage(t *testing.T) {
-	old := claimant("ns/old", time.Hour)
+	old := contender("ns/old", time.Hour)
 	cases := map[string]struct {
 		reason string
-		lost   map[string]Claimant
+		lost   map[string]Contender
 		want   string
 	}{
-		"None": {reason: "Without a lost claim, the message is empty."},
+		"None": {reason: "Without a lost part, the message is empty."},
 		"One": {
 			reason: "The message names the holder.",
-			lost:   map[string]Claimant{"nameservers": old},
+			lost:   map[string]Contender{"nameservers": old},
 			want:   "Managed already: nameservers by DNS ns/old; remove it from one of the objects",
 		},
 		"Many": {
 			reason: "A message is limited in length and sorted.",
-			lost:   map[string]Claimant{"d": old, "c": old, "b": old, "a": old},
+			lost:   map[string]Contender{"d": old, "c": old, "b": old, "a": old},
 			want:   "Managed already: a by DNS ns/old, b by DNS ns/old, c by DNS ns/old and 1 more; remove it from one of the objects",
 		},
 	}

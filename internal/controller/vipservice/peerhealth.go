@@ -8,14 +8,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// records are the health records of other clusters' machines, by node ID. Without sharing there are
+// peerHealth holds the health records of other clusters' machines, by node ID. Without sharing there are
 // none.
-type records map[string]registry.Health
+type peerHealth map[string]registry.Health
 
-// recordsOf returns the records of the clusters that share a service, except for this one, whose
+// peerHealthOf returns the health of the machines of the clusters that share a service, except for this one, whose
 // agents know more. The record of a cluster without a sign of life says nothing.
-func recordsOf(members []registry.Member, self string) records {
-	out := records{}
+func peerHealthOf(members []registry.Member, self string) peerHealth {
+	out := peerHealth{}
 	for _, m := range members {
 		if m.Cluster == self || !m.Alive || m.Health == nil {
 			continue
@@ -31,8 +31,8 @@ func recordsOf(members []registry.Member, self string) records {
 // alone says. Its words for a host's state are not documented, and it also lists hosts that have
 // withdrawn. So a cluster's record decides where it is clear: none of its machines serves, or all of
 // them do.
-func (r records) configured(h tailscale.Host, byState bool) bool {
-	switch health, ok := r[h.NodeID]; {
+func (p peerHealth) configured(h tailscale.Host, byState bool) bool {
+	switch health, ok := p[h.NodeID]; {
 	case !ok:
 		return byState
 	case health.Ready == 0:

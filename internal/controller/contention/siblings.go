@@ -1,17 +1,17 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package claims
+package contention
 
 import (
 	"context"
 	"iter"
 )
 
-// Siblings returns the items that may be for the same tailnet as self, each with the claimant that
+// Siblings returns the items that may be for the same tailnet as self, each with the contender that
 // as builds from it. It omits self.
-func Siblings[T any](self Claimant, items []T, as func(*T) Claimant) iter.Seq2[*T, Claimant] {
-	return func(yield func(*T, Claimant) bool) {
+func Siblings[T any](self Contender, items []T, as func(*T) Contender) iter.Seq2[*T, Contender] {
+	return func(yield func(*T, Contender) bool) {
 		for i := range items {
 			c := as(&items[i])
 			if c.UID == self.UID || !SharesScope(self, c) {

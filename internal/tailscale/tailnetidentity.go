@@ -14,10 +14,10 @@ import (
 // identify the tailnet. Lists of devices that others request count at once.
 const identityMaxAge = 10 * time.Minute
 
-// An Identity is what is known of which tailnet a client leads to. Tailscale's API has no call that
+// A TailnetIdentity is what is known of which tailnet a client leads to. Tailscale's API has no call that
 // answers this for each credential (OpenAPI of 2026: only /organizations/-/tailnets and users have a
 // tailnet's ID).
-type Identity struct {
+type TailnetIdentity struct {
 	// ID of the tailnet. Empty unless the credential may read the tailnets of its organization.
 	ID string
 
@@ -35,7 +35,7 @@ type Identity struct {
 }
 
 // Names returns all names of the tailnet, the best one first.
-func (i Identity) Names() []string {
+func (i TailnetIdentity) Names() []string {
 	var out []string
 	for _, n := range []string{i.ID, i.Domain, i.Credential} {
 		if n != "" {
@@ -46,12 +46,12 @@ func (i Identity) Names() []string {
 }
 
 // Known reports whether anything but the credential identifies the tailnet.
-func (i Identity) Known() bool { return i.ID != "" || i.Domain != "" }
+func (i TailnetIdentity) Known() bool { return i.ID != "" || i.Domain != "" }
 
-// KnownIdentity returns what is known of the client's tailnet without a request.
-func (c *Client) KnownIdentity() Identity {
+// KnownTailnetIdentity returns what is known of the client's tailnet without a request.
+func (c *Client) KnownTailnetIdentity() TailnetIdentity {
 	domain := domainOf(c.devices.known())
-	return Identity{
+	return TailnetIdentity{
 		ID:         c.organizationIn(c.values.tailnets.known(), domain).TailnetID,
 		Domain:     domain,
 		Credential: c.credentialName(),
@@ -59,10 +59,10 @@ func (c *Client) KnownIdentity() Identity {
 	}
 }
 
-// Identity returns what identifies the client's tailnet. It requests what is not known. Missing
+// TailnetIdentity returns what identifies the client's tailnet. It requests what is not known. Missing
 // scopes are no error: the fields are empty then. With an error, the result is what is known.
-func (c *Client) Identity(ctx context.Context) (Identity, error) {
-	out := c.KnownIdentity()
+func (c *Client) TailnetIdentity(ctx context.Context) (TailnetIdentity, error) {
+	out := c.KnownTailnetIdentity()
 	if out.Domain == "" {
 		var err error
 		if out.Domain, err = c.values.domain.get(ctx, identityMaxAge); err != nil && ClassOf(err) != ClassForbidden {

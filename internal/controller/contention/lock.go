@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package claims
+package contention
 
 import (
 	"context"
@@ -19,11 +19,11 @@ var scopeLocks = struct {
 	locks map[string]chan struct{}
 }{locks: map[string]chan struct{}{}}
 
-// Lock excludes the claimants of this process that share a scope with c until unlock is called, so
+// Lock excludes the contenders of this process that share a scope with c until unlock is called, so
 // that nothing changes between c's read and its write: Tailscale's API does not detect a write in
 // between.
-func Lock(ctx context.Context, c Claimant) (unlock func(), err error) {
-	// All claimants lock in the same order, which prevents deadlocks.
+func Lock(ctx context.Context, c Contender) (unlock func(), err error) {
+	// All contenders lock in the same order, which prevents deadlocks.
 	scopes := slices.Compact(slices.Sorted(slices.Values(c.Scopes)))
 	var locks []chan struct{}
 	unlock = func() {
@@ -44,9 +44,9 @@ func Lock(ctx context.Context, c Claimant) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// Exclusively calls fn while no other claimant of this process that shares a scope runs
+// Exclusively calls fn while no other contender of this process that shares a scope runs
 // Exclusively.
-func Exclusively(ctx context.Context, c Claimant, fn func() error) error {
+func Exclusively(ctx context.Context, c Contender, fn func() error) error {
 	unlock, err := Lock(ctx, c)
 	if err != nil {
 		return err

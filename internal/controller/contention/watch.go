@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package claims
+package contention
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// WatchReleased makes a controller reconcile the objects of its kind that lost a claim whenever
-// another object is deleted or changes its claims.
+// WatchReleased makes a controller reconcile the objects of its kind that lost a part whenever
+// another object is deleted or changes its parts.
 func WatchReleased(b *builder.Builder, kube client.Reader, object client.Object, list func() resource.ManagedList) *builder.Builder {
 	return b.Watches(object, handler.EnqueueRequestsFromMapFunc(conflicting(kube, list)), builder.WithPredicates(releases()))
 }
@@ -36,7 +36,7 @@ func releases() predicate.Predicate {
 	}
 }
 
-// conflicting returns a function that finds the objects of a kind that lost a claim.
+// conflicting returns a function that finds the objects of a kind that lost a part.
 func conflicting(kube client.Reader, list func() resource.ManagedList) handler.MapFunc {
 	return func(ctx context.Context, changed client.Object) []reconcile.Request {
 		l := list()

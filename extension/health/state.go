@@ -39,8 +39,8 @@ type Result struct {
 	Reason string
 }
 
-// A Record holds the health of an endpoint. The zero value has no results.
-type Record struct {
+// A State holds the health of an endpoint. The zero value has no results.
+type State struct {
 	History History
 	Status  Status
 	Score   int
@@ -52,22 +52,22 @@ type Record struct {
 	Reached bool
 }
 
-// Next returns the record after a result. blind reports that no other host has answered since the
+// Next returns the state after a result. blind reports that no other host has answered since the
 // endpoint's failures began: a failure to connect then does not make the endpoint unhealthy,
 // because the fault may be on this side. An endpoint that was never reached does not become
 // unhealthy either: Envoy detects by itself whether it can reach the endpoint.
-func (r Record) Next(result Result, f Facts, t Thresholds, blind bool) Record {
-	r.History = r.History.Add(result.OK)
-	r.Reached = r.Reached || result.OK || result.Answered
+func (s State) Next(result Result, f Facts, t Thresholds, blind bool) State {
+	s.History = s.History.Add(result.OK)
+	s.Reached = s.Reached || result.OK || result.Answered
 	if result.Reason != "" {
-		r.Reason = result.Reason
+		s.Reason = result.Reason
 	}
-	evidence := result.OK || result.Answered || r.Reached && !blind
-	return r.evaluate(f, t, evidence)
+	evidence := result.OK || result.Answered || s.Reached && !blind
+	return s.evaluate(f, t, evidence)
 }
 
-// Learn returns the record after changed facts.
-func (r Record) Learn(f Facts, t Thresholds) Record { return r.evaluate(f, t, r.History.failures == 0) }
+// Learn returns the state after changed facts.
+func (s State) Learn(f Facts, t Thresholds) State { return s.evaluate(f, t, s.History.failures == 0) }
 
 const (
 	reasonDisabled = "is disabled"
@@ -75,34 +75,34 @@ const (
 	reasonFlaps    = "answers intermittently"
 )
 
-func (r Record) evaluate(f Facts, t Thresholds, evidence bool) Record {
-	r.Score = Score(r.History, f)
+func (s State) evaluate(f Facts, t Thresholds, evidence bool) State {
+	s.Score = Score(s.History, f)
 	// The threshold alone decides about failures in a row: up to it their penalty does not count.
-	history := r.History
+	history := s.History
 	if history.failures < max(t.Unhealthy, 1) {
 		history.failures = 0
 	}
-	unhealthy := Score(history, f) < t.Score || r.History.failures >= max(t.Unhealthy, 1)
+	unhealthy := Score(history, f) < t.Score || s.History.failures >= max(t.Unhealthy, 1)
 	switch {
 	case f.Disabled:
-		r.Status, r.Reason = Unhealthy, reasonDisabled
+		s.Status, s.Reason = Unhealthy, reasonDisabled
 	case f.Offline:
-		r.Status, r.Reason = Unhealthy, reasonOffline
+		s.Status, s.Reason = Unhealthy, reasonOffline
 	case unhealthy && evidence:
-		r.Status = Unhealthy
-		if r.History.failures == 0 {
-			r.Reason = reasonFlaps
+		s.Status = Unhealthy
+		if s.History.failures == 0 {
+			s.Reason = reasonFlaps
 		}
-	case !unhealthy && r.History.successes >= max(t.Healthy, 1):
-		r.Status, r.Reason = Healthy, ""
-	case r.Status == "" || r.Status == Unhealthy && r.Reason == reasonOffline && r.History.count == 0:
-		r.Status, r.Reason = Unknown, ""
+	case !unhealthy && s.History.successes >= max(t.Healthy, 1):
+		s.Status, s.Reason = Healthy, ""
+	case s.Status == "" || s.Status == Unhealthy && s.Reason == reasonOffline && s.History.count == 0:
+		s.Status, s.Reason = Unknown, ""
 	}
-	return r
+	return s
 }
 
 // Failing reports whether the endpoint is unhealthy or has failed often enough in a row, whatever
 // the reason.
-func (r Record) Failing(t Thresholds) bool {
-	return r.Status == Unhealthy || r.History.failures >= max(t.Unhealthy, 1)
+func (s State) Failing(t Thresholds) bool {
+	return s.Status == Unhealthy || s.History.failures >= max(t.Unhealthy, 1)
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package claims
+package contention
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 func TestLock(t *testing.T) {
-	first := Claimant{Scopes: []string{"config/a", "tailnet/x"}}
+	first := Contender{Scopes: []string{"config/a", "tailnet/x"}}
 	unlock, err := Lock(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)
@@ -21,12 +21,12 @@ func TestLock(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		ctx    context.Context
-		c      Claimant
+		c      Contender
 		want   error
 	}{
-		"SameConfig":  {reason: "A claimant with the same config waits.", ctx: ended, c: Claimant{Scopes: []string{"config/a"}}, want: context.Canceled},
-		"SameTailnet": {reason: "A claimant that reaches the tailnet through another config waits.", ctx: ended, c: Claimant{Scopes: []string{"tailnet/x", "config/b"}}, want: context.Canceled},
-		"Other":       {reason: "A claimant of another tailnet does not wait.", ctx: t.Context(), c: Claimant{Scopes: []string{"config/c", "tailnet/y"}}},
+		"SameConfig":  {reason: "A contender with the same config waits.", ctx: ended, c: Contender{Scopes: []string{"config/a"}}, want: context.Canceled},
+		"SameTailnet": {reason: "A contender that reaches the tailnet through another config waits.", ctx: ended, c: Contender{Scopes: []string{"tailnet/x", "config/b"}}, want: context.Canceled},
+		"Other":       {reason: "A contender of another tailnet does not wait.", ctx: t.Context(), c: Contender{Scopes: []string{"config/c", "tailnet/y"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unlock, err := Lock(tc.ctx, tc.c)
@@ -40,7 +40,7 @@ func TestLock(t *testing.T) {
 	}
 	unlock()
 	// The failed attempt released its locks as well.
-	unlock, err = Lock(t.Context(), Claimant{Scopes: []string{"config/a", "config/b", "tailnet/x"}})
+	unlock, err = Lock(t.Context(), Contender{Scopes: []string{"config/a", "config/b", "tailnet/x"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claims decides which of several objects in a cluster may write something that a tailnet
+// Package contention decides which of several objects in a cluster may write something that a tailnet
 // has only once, such as its nameservers, a contact or a device's tags. It also reconciles the
-// objects that lost a claim when the claim becomes free. The controllers find the objects.
-package claims
+// objects that lost a part when the part becomes free. The controllers find the objects.
+package contention
 
 import (
 	"fmt"
@@ -20,40 +20,40 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// maxShown is the maximum number of lost claims in a message.
+// maxShown is the maximum number of lost parts in a message.
 const maxShown = 3
 
-// A Claimant is an object that claims parts of a tailnet for itself.
-type Claimant struct {
+// A Contender is an object that wants to write parts of a tailnet.
+type Contender struct {
 	// Name is NAMESPACE/NAME, for messages.
 	Name string
 
 	UID     types.UID
 	Created time.Time
 
-	// Scopes identify the tailnet of the claims. They are all known names of that tailnet, such as
-	// its provider config and its domain. Two claimants compete if they share a scope. Empty scopes
+	// Scopes identify the tailnet of the parts. They are all known names of that tailnet, such as
+	// its provider config and its domain. Two contenders compete if they share a scope. Empty scopes
 	// are ignored.
 	Scopes []string
 
-	// Claims are the names of what the object claims, in any order.
-	Claims []string
+	// Parts are the names of the parts, in any order.
+	Parts []string
 }
 
-// New returns the Claimant of an object. Its scopes are the object's provider config and, if known,
+// New returns the Contender of an object. Its scopes are the object's provider config and, if known,
 // the tailnet.
-func New(mg resource.ModernManaged, tailnet string, claims ...string) Claimant {
-	return Claimant{
+func New(mg resource.ModernManaged, tailnet string, parts ...string) Contender {
+	return Contender{
 		Name:    mg.GetNamespace() + "/" + mg.GetName(),
 		UID:     mg.GetUID(),
 		Created: mg.GetCreationTimestamp().Time,
 		Scopes:  scopes(mg, tailnet),
-		Claims:  claims,
+		Parts:   parts,
 	}
 }
 
 // Writes reports whether an object's management policies let it write anything. An object that may
-// not write claims nothing.
+// not write contends for nothing.
 func Writes(mg resource.Managed) bool {
 	return allowed(mg, xpv2.ManagementActionCreate) || allowed(mg, xpv2.ManagementActionUpdate)
 }
@@ -93,17 +93,17 @@ func scopes(mg resource.ModernManaged, tailnet string) []string {
 	return out
 }
 
-// Conflicts returns the claims that self does not get, with the claimant that holds each of them.
-// The oldest claimant gets a claim; at equal age, the claimant whose UID sorts first. The others
+// Conflicts returns the parts that self does not get, with the contender that holds each of them.
+// The oldest contender gets a part; at equal age, the contender whose UID sorts first. The others
 // may include self.
-func Conflicts(self Claimant, others []Claimant) map[string]Claimant {
-	lost := map[string]Claimant{}
+func Conflicts(self Contender, others []Contender) map[string]Contender {
+	lost := map[string]Contender{}
 	for _, o := range others {
 		if o.UID == self.UID || !SharesScope(self, o) || !before(o, self) {
 			continue
 		}
-		for _, c := range o.Claims {
-			if !slices.Contains(self.Claims, c) {
+		for _, c := range o.Parts {
+			if !slices.Contains(self.Parts, c) {
 				continue
 			}
 			if holder, ok := lost[c]; !ok || before(o, holder) {
@@ -114,9 +114,9 @@ func Conflicts(self Claimant, others []Claimant) map[string]Claimant {
 	return lost
 }
 
-// Message describes the lost claims, their holders and the remedy. Kind is the kind of the holders.
+// Message describes the lost parts, their holders and the remedy. Kind is the kind of the holders.
 // The message is empty if nothing was lost.
-func Message(kind string, lost map[string]Claimant) string {
+func Message(kind string, lost map[string]Contender) string {
 	if len(lost) == 0 {
 		return ""
 	}
@@ -132,13 +132,13 @@ func Message(kind string, lost map[string]Claimant) string {
 	return m + "; remove it from one of the objects"
 }
 
-// SharesScope reports whether two claimants share a scope.
-func SharesScope(a, b Claimant) bool {
+// SharesScope reports whether two contenders share a scope.
+func SharesScope(a, b Contender) bool {
 	return slices.ContainsFunc(a.Scopes, func(s string) bool { return s != "" && slices.Contains(b.Scopes, s) })
 }
 
-// before reports whether a's claims take precedence over b's.
-func before(a, b Claimant) bool {
+// before reports whether a takes precedence over b.
+func before(a, b Contender) bool {
 	if !a.Created.Equal(b.Created) {
 		return a.Created.Before(b.Created)
 	}
