@@ -118,7 +118,8 @@ func (l *loop) startDrain(at time.Time) <-chan struct{} {
 		l.holdServices(at)
 	}
 	l.roles.drain(at, l)
-	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.moveEnd.Sub(at).String())
+	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised,
+		"drain", l.drain.moveEnd.Sub(at).String(), "limit", latest(l.drain.moveEnd, l.drain.last).Sub(at).String())
 	return l.drain.done
 }
 

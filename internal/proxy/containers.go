@@ -207,28 +207,7 @@ func tailscale(o Options, img Images) corev1.Container {
 	c := corev1.Container{
 		Name:  ContainerTailscale,
 		Image: cmp.Or(o.Pods.Image, img.Tailscale),
-		Env: []corev1.EnvVar{
-			fieldEnv(EnvPodName, "metadata.name"),
-			fieldEnv("POD_UID", "metadata.uid"),
-			fieldEnv(EnvPodIP, "status.podIP"),
-			fieldEnv(EnvPodIPs, "status.podIPs"),
-			{Name: "TS_KUBE_SECRET", Value: "$(" + EnvPodName + ")"},
-			{Name: "TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR", Value: DirTailscaledConfig + "/$(" + EnvPodName + ")"},
-			{Name: "TS_SERVE_CONFIG", Value: FileServeConfig},
-			// Without this, containerboot advertises each service in the serve config, whether
-			// or not its backend is healthy.
-			{Name: "TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT", Value: "false"},
-			{Name: "TS_USERSPACE", Value: strconv.FormatBool(!o.kernel())},
-			{Name: EnvSocket, Value: FileSocket},
-			{Name: "TS_STATE_DIR", Value: dirTmp},
-			{Name: "TS_ENABLE_HEALTH_CHECK", Value: "true"},
-			{Name: "TS_ENABLE_METRICS", Value: "true"},
-			// Containerboot adds brackets around an IPv6 address.
-			{Name: "TS_LOCAL_ADDR_PORT", Value: "$(" + EnvPodIP + "):" + strconv.Itoa(PortContainerboot)},
-			// Tailscaled keeps its log's identity below the home directory when
-			// it is not root.
-			{Name: "HOME", Value: dirTmp},
-		},
+		Env:   tailscaleEnv(o),
 		Ports: []corev1.ContainerPort{port(portNameContainerboot, PortContainerboot)},
 		// Tailscaled serves the metrics: they show that it responds, and do not depend on the
 		// control server. A container that cannot log in has started, too: it may wait for a new
@@ -270,14 +249,6 @@ func tailscale(o Options, img Images) corev1.Container {
 			{Name: volumeTmp, MountPath: dirTmp},
 		},
 	}
-	c.Env = withDefault(o, c.Env, envBootTimeout, bootTimeout)
-	if !o.egress() {
-		c.Env = withDefault(o, c.Env, envKeepaliveIdle, keepaliveIdle)
-		c.Env = withDefault(o, c.Env, envKeepaliveInterval, keepaliveInterval)
-		if userEnv(o, envACMEDirectory) != nil {
-			c.Env = withDefault(o, c.Env, envACMEPlainRenewal, "true")
-		}
-	}
 	if o.kernel() {
 		kernel(o, &c)
 	}
@@ -289,6 +260,42 @@ func tailscale(o Options, img Images) corev1.Container {
 	}
 	c.Env = withEnv(c.Env, o.Pods.Env)
 	return c
+}
+
+// tailscaleEnv returns the environment of containerboot and tailscaled, without the user's.
+func tailscaleEnv(o Options) []corev1.EnvVar {
+	env := []corev1.EnvVar{
+		fieldEnv(EnvPodName, "metadata.name"),
+		fieldEnv("POD_UID", "metadata.uid"),
+		fieldEnv(EnvPodIP, "status.podIP"),
+		fieldEnv(EnvPodIPs, "status.podIPs"),
+		{Name: "TS_KUBE_SECRET", Value: "$(" + EnvPodName + ")"},
+		{Name: "TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR", Value: DirTailscaledConfig + "/$(" + EnvPodName + ")"},
+		{Name: "TS_SERVE_CONFIG", Value: FileServeConfig},
+		// Without this, containerboot advertises each service in the serve config, whether
+		// or not its backend is healthy.
+		{Name: "TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT", Value: "false"},
+		{Name: "TS_USERSPACE", Value: strconv.FormatBool(!o.kernel())},
+		{Name: EnvSocket, Value: FileSocket},
+		{Name: "TS_STATE_DIR", Value: dirTmp},
+		{Name: "TS_ENABLE_HEALTH_CHECK", Value: "true"},
+		{Name: "TS_ENABLE_METRICS", Value: "true"},
+		// Containerboot adds brackets around an IPv6 address.
+		{Name: "TS_LOCAL_ADDR_PORT", Value: "$(" + EnvPodIP + "):" + strconv.Itoa(PortContainerboot)},
+		// Tailscaled keeps its log's identity below the home directory when
+		// it is not root.
+		{Name: "HOME", Value: dirTmp},
+	}
+	env = withDefault(o, env, envBootTimeout, bootTimeout)
+	if o.egress() {
+		return env
+	}
+	env = withDefault(o, env, envKeepaliveIdle, keepaliveIdle)
+	env = withDefault(o, env, envKeepaliveInterval, keepaliveInterval)
+	if userEnv(o, envACMEDirectory) != nil {
+		env = withDefault(o, env, envACMEPlainRenewal, "true")
+	}
+	return env
 }
 
 // withDefault appends a variable with a default that the user may override.

@@ -176,6 +176,8 @@ func hosted(attachments []v1alpha1.ServiceAttachment) []v1alpha1.ServiceAttachme
 	})
 }
 
+// service returns the plan of a service: what tailscaled and the agent serve at its ports, and whether
+// the machine advertises it.
 func service(spec v1alpha1.ServiceAttachmentSpec, input Input) Service {
 	s := Service{
 		Name:    string(spec.ServiceName),
@@ -184,44 +186,10 @@ func service(spec v1alpha1.ServiceAttachmentSpec, input Input) Service {
 	if len(spec.Addresses) > 0 {
 		s.Handlers = make(Handlers, len(spec.Ports))
 	}
-	// idle are the unhealthy backends of ports that others of their backends serve.
-	var idle []string
-	// unknownPorts are the ports with settings that this version of the agent does not know.
-	var unknownPorts []string
+	var remarks remarks
 	for _, p := range spec.Ports {
-		if !hasBackend(p) {
-			continue
-		}
-		if !knows(spec, p) {
-			s.Unhealthy, unknownPorts = append(s.Unhealthy, p.Port), append(unknownPorts, strconv.Itoa(int(p.Port)))
-			continue
-		}
-		b, targets := balanced(spec, p, input)
-		if b == nil {
-			targets = []probe.Target{target(*p.Backend, spec.HealthCheck)}
-		}
-		t := targets[0]
-		s.Targets = append(s.Targets, targets...)
-		if !slices.ContainsFunc(targets, func(t probe.Target) bool { return input.Health[t].Health != probe.Unhealthy }) {
-			s.Unhealthy = append(s.Unhealthy, p.Port)
-		} else if b != nil {
-			idle = append(idle, unhealthy(targets, input)...)
-		}
-		// A service with all ports is forwarded as packets, for which a serve config has no
-		// handlers.
-		if p.Port == 0 || s.Handlers == nil {
-			continue
-		}
-		// Tailscaled dials only this address, even while other backends are healthy.
-		if b == nil && refused(t, input) || b != nil && len(b.Backends) == 0 {
-			continue
-		}
-		h, end := handler(spec, p, t, b, input)
-		if h != nil {
-			s.Handlers[uint16(p.Port)] = *h
-		}
-		if end != nil {
-			s.Terminations = append(s.Terminations, *end)
+		if hasBackend(p) {
+			s.serve(spec, p, input, &remarks)
 		}
 	}
 	slices.Sort(s.Unhealthy)
@@ -230,7 +198,68 @@ func service(spec v1alpha1.ServiceAttachmentSpec, input Input) Service {
 		return cmp.Or(cmp.Compare(a.Address(), b.Address()), cmp.Compare(a.TLS.ServerName, b.TLS.ServerName), cmp.Compare(a.TLS.Authorities, b.TLS.Authorities))
 	})
 	s.Targets = slices.Compact(s.Targets)
+	s.advertise(spec, input, remarks)
+	return s
+}
 
+// remarks are what a service's message says if it says nothing else.
+type remarks struct {
+	// idle are the unhealthy backends of ports that others of their backends serve.
+	idle []string
+
+	// unknownPorts are the ports with settings that this version of the agent does not know.
+	unknownPorts []string
+}
+
+// message returns the message. It is empty if there is nothing to remark.
+func (r remarks) message() string {
+	switch {
+	case len(r.idle) > 0:
+		return fmt.Sprintf(messageIdle, list(slices.Compact(slices.Sorted(slices.Values(r.idle)))))
+	case len(r.unknownPorts) > 0:
+		return fmt.Sprintf(messageUnknownPorts, list(r.unknownPorts))
+	}
+	return ""
+}
+
+// serve adds what serves a port.
+func (s *Service) serve(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, input Input, r *remarks) {
+	if !knows(spec, p) {
+		s.Unhealthy, r.unknownPorts = append(s.Unhealthy, p.Port), append(r.unknownPorts, strconv.Itoa(int(p.Port)))
+		return
+	}
+	b, targets := balanced(spec, p, input)
+	if b == nil {
+		targets = []probe.Target{target(*p.Backend, spec.HealthCheck)}
+	}
+	t := targets[0]
+	s.Targets = append(s.Targets, targets...)
+	if !slices.ContainsFunc(targets, func(t probe.Target) bool { return input.Health[t].Health != probe.Unhealthy }) {
+		s.Unhealthy = append(s.Unhealthy, p.Port)
+	} else if b != nil {
+		r.idle = append(r.idle, unhealthy(targets, input)...)
+	}
+	// A service with all ports is forwarded as packets, for which a serve config has no
+	// handlers.
+	if p.Port == 0 || s.Handlers == nil {
+		return
+	}
+	// Tailscaled dials only this address, even while other backends are healthy.
+	if b == nil && refused(t, input) || b != nil && len(b.Backends) == 0 {
+		return
+	}
+	h, end := handler(spec, p, t, b, input)
+	if h != nil {
+		s.Handlers[uint16(p.Port)] = *h
+	}
+	if end != nil {
+		s.Terminations = append(s.Terminations, *end)
+	}
+}
+
+// advertise decides whether the machine advertises the service, by the health of its targets, and says
+// why.
+func (s *Service) advertise(spec v1alpha1.ServiceAttachmentSpec, input Input, r remarks) {
 	unknown := 0
 	for _, t := range s.Targets {
 		switch input.Health[t].Health {
@@ -241,7 +270,6 @@ func service(spec v1alpha1.ServiceAttachmentSpec, input Input) Service {
 		case probe.Unhealthy:
 		}
 	}
-
 	tls := validateTLS(spec, input)
 	advertised := slices.Contains(input.Advertised, s.Name)
 	switch {
@@ -262,21 +290,14 @@ func service(spec v1alpha1.ServiceAttachmentSpec, input Input) Service {
 		if s.Message == "" && input.Anonymous && wantsClients(spec.Ports) {
 			s.Message = messageAnonymous
 		}
-		if s.Message == "" && len(idle) > 0 {
-			slices.Sort(idle)
-			s.Message = fmt.Sprintf(messageIdle, list(slices.Compact(idle)))
-		}
-		if s.Message == "" && len(unknownPorts) > 0 {
-			s.Message = fmt.Sprintf(messageUnknownPorts, list(unknownPorts))
-		}
+		s.Message = cmp.Or(s.Message, r.message())
 	case unknown > 0:
 		s.Undecided, s.Message = true, messageProbing
-	case len(s.Targets) == 0 && len(unknownPorts) > 0:
-		s.Message = fmt.Sprintf(messageUnknownPorts, list(unknownPorts))
+	case len(s.Targets) == 0 && len(r.unknownPorts) > 0:
+		s.Message = fmt.Sprintf(messageUnknownPorts, list(r.unknownPorts))
 	default:
 		s.Message = "No backend answers: " + list(unhealthy(s.Targets, input))
 	}
-	return s
 }
 
 // hasBackend reports whether a port is one to serve.
