@@ -43,7 +43,7 @@ func newBootstrapObjects() bootstrapObjects {
 }
 
 // putBootstrap stores an object that decides on the bootstrap of a Gateway's Envoys.
-func (all *objects) putBootstrap(change *input, p *pending) (bool, error) {
+func putBootstrap(all *objects, change *input, p *pending) (bool, error) {
 	switch o := change.Object.(type) {
 	case *gwapiv1.Gateway:
 		all.putParameters(o, change.name, change.Deleted, p)
@@ -145,7 +145,7 @@ func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
 }
 
 // recomputeBootstraps updates what is known about the Envoys of the marked Gateways.
-func (s *Store) recomputeBootstraps(e *edit) {
+func recomputeBootstraps(s *Store, e *edit) {
 	for c := range e.marked(bootstrapSection) {
 		gateway := c.NamespacedName
 		old, current := e.next.Bootstraps.Get(gateway), s.objects.bootstrapOf(gateway)
@@ -169,6 +169,6 @@ func bootstrapSum(gateway types.NamespacedName, b ir.Bootstrap) any {
 }
 
 // digestBootstrap returns the part of the bootstrap of a Gateway's Envoys.
-func (s *Store) digestBootstrap(e *edit, c entry) digestPart {
+func digestBootstrap(s *Store, e *edit, c entry) digestPart {
 	return digestPartOf(c.NamespacedName, bootstrapSum(c.NamespacedName, e.next.Bootstraps.Get(c.NamespacedName)))
 }

@@ -118,7 +118,7 @@ func (s *Store) SetConfigMap(n types.NamespacedName, c *parse.ConfigMap) {
 	p.ref(refConfigMap, n)
 	if n == s.objects.config {
 		s.objects.markBootstraps(p)
-		s.objects.servePolicies(p)
+		servePolicies(s.objects, p)
 	}
 	s.recompute(p, began)
 }

@@ -34,7 +34,7 @@ func newCertificateObjects() certificateObjects {
 
 // putCertificate stores the client certificate of a Gateway (Gateway API's
 // spec.tls.backend), and marks those that a ReferenceGrant may permit.
-func (all *objects) putCertificate(change *input, p *pending) (bool, error) {
+func putCertificate(all *objects, change *input, p *pending) (bool, error) {
 	switch o := change.Object.(type) {
 	case *gwapiv1beta1.ReferenceGrant:
 		for n, c := range all.certificates {
@@ -61,7 +61,7 @@ func (all *objects) putCertificate(change *input, p *pending) (bool, error) {
 }
 
 // serveCertificates marks all Gateways with a client certificate.
-func (all *objects) serveCertificates(p *pending) {
+func serveCertificates(all *objects, p *pending) {
 	for n := range all.certificates {
 		p.markName(certificateSection, n)
 	}
@@ -69,7 +69,7 @@ func (all *objects) serveCertificates(p *pending) {
 
 // recomputeCertificates updates the client certificates of the marked Gateways, and of those whose
 // Secrets are read now and were not before, or the reverse.
-func (s *Store) recomputeCertificates(e *edit) {
+func recomputeCertificates(s *Store, e *edit) {
 	for c := range e.marked(certificateSection) {
 		s.readSecrets(c, s.objects.gatewaySecrets, s.objects.gatewaySecret(c.NamespacedName))
 	}
@@ -116,6 +116,6 @@ func certificateSum(gateway types.NamespacedName, c *ir.ClientCertificate) any {
 }
 
 // digestCertificate returns the part of a Gateway's client certificate.
-func (s *Store) digestCertificate(e *edit, c entry) digestPart {
+func digestCertificate(s *Store, e *edit, c entry) digestPart {
 	return digestPartOf(c.NamespacedName, certificateSum(c.NamespacedName, e.next.Certificates.Get(c.NamespacedName)))
 }

@@ -23,7 +23,7 @@ func newGatewayObjects() gatewayObjects {
 }
 
 // putGateway stores a Gateway.
-func (all *objects) putGateway(change *input, p *pending) (bool, error) {
+func putGateway(all *objects, change *input, p *pending) (bool, error) {
 	o, ok := change.Object.(*gwapiv1.Gateway)
 	if !ok {
 		return false, nil
@@ -71,7 +71,7 @@ func (all *objects) markAdmitted(gateway types.NamespacedName, p *pending) {
 }
 
 // recomputeGateways updates the marked Gateways.
-func (s *Store) recomputeGateways(e *edit) {
+func recomputeGateways(s *Store, e *edit) {
 	for c := range e.marked(gatewaySection) {
 		current := s.objects.gatewayInfo[c.NamespacedName]
 		if !reflect.DeepEqual(e.next.Gateways.Get(c.NamespacedName), current) {

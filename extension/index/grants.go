@@ -32,7 +32,7 @@ func newGrantObjects() grantObjects {
 }
 
 // putGrant stores a ReferenceGrant.
-func (all *objects) putGrant(change *input, p *pending) (bool, error) {
+func putGrant(all *objects, change *input, p *pending) (bool, error) {
 	o, ok := change.Object.(*gwapiv1beta1.ReferenceGrant)
 	if !ok {
 		return false, nil
@@ -70,7 +70,7 @@ func permissionsOf(namespace string, g *gwapiv1beta1.ReferenceGrantSpec) []ir.Gr
 }
 
 // recomputeGrants updates the permissions, and marks the routes that name objects of their namespaces.
-func (s *Store) recomputeGrants(e *edit) {
+func recomputeGrants(s *Store, e *edit) {
 	// changed are the permissions of changed ReferenceGrants, with whether there was another one before.
 	changed := map[ir.Grant]bool{}
 	count := func(g ir.Grant, delta int) {

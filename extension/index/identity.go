@@ -36,7 +36,7 @@ type requestedListeners struct {
 
 // putIdentity stores the identity listeners of a TailscaleGateway, and marks those of a
 // Gateway or those that a ReferenceGrant may permit.
-func (all *objects) putIdentity(change *input, p *pending) (bool, error) {
+func putIdentity(all *objects, change *input, p *pending) (bool, error) {
 	switch o := change.Object.(type) {
 	case *gwapiv1beta1.ReferenceGrant:
 		for n, g := range all.identityGateway {
@@ -86,7 +86,7 @@ func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, cha
 }
 
 // serveIdentities marks all Gateways with identity listeners.
-func (all *objects) serveIdentities(p *pending) {
+func serveIdentities(all *objects, p *pending) {
 	for n := range all.requestedListeners {
 		p.markName(identitySection, n)
 	}
@@ -121,7 +121,7 @@ func (all *objects) identityListeners(gateway types.NamespacedName) []ir.Identit
 }
 
 // recomputeIdentities updates the identity listeners of the marked Gateways.
-func (s *Store) recomputeIdentities(e *edit) {
+func recomputeIdentities(s *Store, e *edit) {
 	for c := range e.marked(identitySection) {
 		gateway := c.NamespacedName
 		old, current := e.next.IdentityListeners.Get(gateway), s.objects.identityListeners(gateway)
@@ -148,6 +148,6 @@ func identitySum(gateway types.NamespacedName, ls []ir.IdentityListener) any {
 }
 
 // digestIdentity returns the part of a Gateway's identity listeners.
-func (s *Store) digestIdentity(e *edit, c entry) digestPart {
+func digestIdentity(s *Store, e *edit, c entry) digestPart {
 	return digestPartOf(c.NamespacedName, identitySum(c.NamespacedName, e.next.IdentityListeners.Get(c.NamespacedName)))
 }

@@ -70,7 +70,7 @@ func newPolicyObjects() policyObjects {
 }
 
 // putPolicy stores a policy or an object that the state of policies depends on.
-func (all *objects) putPolicy(change *input, p *pending) (bool, error) {
+func putPolicy(all *objects, change *input, p *pending) (bool, error) {
 	switch o := change.Object.(type) {
 	case *gatewayv1alpha1.TailscaleRoutePolicy:
 		all.putRoutePolicy(change, p)
@@ -98,7 +98,7 @@ func (all *objects) putPolicy(change *input, p *pending) (bool, error) {
 }
 
 // servePolicies marks all policies.
-func (all *objects) servePolicies(p *pending) {
+func servePolicies(all *objects, p *pending) {
 	for n := range all.policies {
 		p.markName(policySection, n)
 	}
@@ -200,7 +200,7 @@ func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
 
 // recomputePolicies updates the marked policies, and those whose Secrets are read now and were not
 // before, or the reverse. It attaches the rules of the policies at the targets of those that changed.
-func (s *Store) recomputePolicies(e *edit) {
+func recomputePolicies(s *Store, e *edit) {
 	built := map[entry]*ir.RoutePolicy{}
 	for c := range e.marked(policySection) {
 		policy := s.objects.buildPolicy(c.NamespacedName)
@@ -332,7 +332,7 @@ func policyDependents(p *ir.RoutePolicy) map[dependent]struct{} {
 
 // digestPolicy returns the part of a policy in the digests of the Gateways where it takes effect, and that
 // admit its routes.
-func (s *Store) digestPolicy(e *edit, c entry) digestPart {
+func digestPolicy(s *Store, e *edit, c entry) digestPart {
 	p := e.next.Policies.Get(c.NamespacedName)
 	if p == nil {
 		return digestPart{}

@@ -30,7 +30,7 @@ func newRouteObjects() routeObjects {
 
 // putRoute stores a route that names one of our kinds, or the Gateway of a ListenerSet. It
 // drops other routes and placeholders.
-func (all *objects) putRoute(change *input, p *pending) (bool, error) {
+func putRoute(all *objects, change *input, p *pending) (bool, error) {
 	if set, ok := change.Object.(*gwapiv1.ListenerSet); ok {
 		all.putListenerSet(set, change, p)
 		return true, nil
@@ -72,7 +72,7 @@ func (p *pending) markRoute(k ir.RouteKey) {
 }
 
 // serveRoutes marks all routes.
-func (all *objects) serveRoutes(p *pending) {
+func serveRoutes(all *objects, p *pending) {
 	for k := range all.routes {
 		p.mark(routeEntry(k))
 	}
@@ -125,7 +125,7 @@ func (all *objects) servedRoute(k ir.RouteKey) (*parse.RouteObject, []types.Name
 }
 
 // recomputeRoutes updates the marked routes.
-func (s *Store) recomputeRoutes(e *edit) {
+func recomputeRoutes(s *Store, e *edit) {
 	for c := range e.marked(routeSection) {
 		k := c.route()
 		old := e.next.Routes.Get(k)
@@ -168,7 +168,7 @@ func routeSum(r *ir.Route) any {
 
 // digestRoute returns the part of a route with its settings, targets and
 // permissions, to the Gateways that admit it.
-func (s *Store) digestRoute(e *edit, c entry) digestPart {
+func digestRoute(s *Store, e *edit, c entry) digestPart {
 	k := c.route()
 	r := e.next.Routes.Get(k)
 	if r == nil {

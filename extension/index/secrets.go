@@ -159,7 +159,7 @@ func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
 }
 
 // recomputeSecrets updates the key pairs of the marked Secrets.
-func (s *Store) recomputeSecrets(e *edit) {
+func recomputeSecrets(s *Store, e *edit) {
 	for c := range e.marked(secretSection) {
 		n := c.NamespacedName
 		var pair *ir.KeyPair

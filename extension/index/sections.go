@@ -54,16 +54,16 @@ const (
 
 // sections are all sections.
 var sections = [sectionCount]section{
-	routeSection:       {store: (*objects).putRoute, recompute: (*Store).recomputeRoutes, digest: (*Store).digestRoute, serve: (*objects).serveRoutes},
-	secretSection:      {recompute: (*Store).recomputeSecrets},
-	policySection:      {store: (*objects).putPolicy, recompute: (*Store).recomputePolicies, digest: (*Store).digestPolicy, serve: (*objects).servePolicies},
-	targetSection:      {store: (*objects).putTarget, recompute: (*Store).recomputeTargets},
-	settingsSection:    {store: (*objects).putSettings, recompute: (*Store).recomputeSettings, serve: (*objects).serveSettings},
-	gatewaySection:     {store: (*objects).putGateway, recompute: (*Store).recomputeGateways},
-	identitySection:    {store: (*objects).putIdentity, recompute: (*Store).recomputeIdentities, digest: (*Store).digestIdentity, serve: (*objects).serveIdentities},
-	certificateSection: {store: (*objects).putCertificate, recompute: (*Store).recomputeCertificates, digest: (*Store).digestCertificate, auxiliary: true, serve: (*objects).serveCertificates},
-	bootstrapSection:   {store: (*objects).putBootstrap, recompute: (*Store).recomputeBootstraps, digest: (*Store).digestBootstrap, auxiliary: true},
-	grantSection:       {store: (*objects).putGrant, recompute: (*Store).recomputeGrants},
+	routeSection:       {store: putRoute, recompute: recomputeRoutes, digest: digestRoute, serve: serveRoutes},
+	secretSection:      {recompute: recomputeSecrets},
+	policySection:      {store: putPolicy, recompute: recomputePolicies, digest: digestPolicy, serve: servePolicies},
+	targetSection:      {store: putTarget, recompute: recomputeTargets},
+	settingsSection:    {store: putSettings, recompute: recomputeSettings, serve: serveSettings},
+	gatewaySection:     {store: putGateway, recompute: recomputeGateways},
+	identitySection:    {store: putIdentity, recompute: recomputeIdentities, digest: digestIdentity, serve: serveIdentities},
+	certificateSection: {store: putCertificate, recompute: recomputeCertificates, digest: digestCertificate, auxiliary: true, serve: serveCertificates},
+	bootstrapSection:   {store: putBootstrap, recompute: recomputeBootstraps, digest: digestBootstrap, auxiliary: true},
+	grantSection:       {store: putGrant, recompute: recomputeGrants},
 }
 
 // An entry of a section, such as a route or the client certificate of a Gateway, may have a part in

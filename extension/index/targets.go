@@ -81,7 +81,7 @@ func newTargetObjects() targetObjects {
 }
 
 // putTarget stores an object that targets are built from.
-func (all *objects) putTarget(change *input, p *pending) (bool, error) {
+func putTarget(all *objects, change *input, p *pending) (bool, error) {
 	n := change.name
 	switch o := change.Object.(type) {
 	case *gatewayv1alpha1.TailscaleServices:
@@ -172,7 +172,7 @@ func (s *Store) name(e *edit, c entry, old, current map[dependent]struct{}) {
 
 // recomputeTargets rebuilds the dependents that have lookups with a new result, and builds
 // those that are named first. It drops those that are not named any more.
-func (s *Store) recomputeTargets(e *edit) {
+func recomputeTargets(s *Store, e *edit) {
 	s.objects.settleConfigMaps(e.pending)
 	for r := range e.pending.refs {
 		for b := range s.byLookup[r] {

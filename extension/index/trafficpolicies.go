@@ -26,7 +26,7 @@ func newSettingsObjects() settingsObjects {
 
 // putSettings stores a BackendTrafficPolicy, and marks the routes that it applies to or
 // applied to. The section of routes marks the settings of routes that change.
-func (all *objects) putSettings(change *input, p *pending) (bool, error) {
+func putSettings(all *objects, change *input, p *pending) (bool, error) {
 	o, ok := change.Object.(*unstructured.Unstructured)
 	if !ok {
 		return false, nil
@@ -58,14 +58,14 @@ func (p *pending) markSettings(k ir.RouteKey) {
 }
 
 // serveSettings marks the settings of all routes.
-func (all *objects) serveSettings(p *pending) {
+func serveSettings(all *objects, p *pending) {
 	for k := range all.routes {
 		p.markSettings(k)
 	}
 }
 
 // recomputeSettings updates the settings of the marked routes.
-func (s *Store) recomputeSettings(e *edit) {
+func recomputeSettings(s *Store, e *edit) {
 	for c := range e.marked(settingsSection) {
 		k := c.route()
 		current := ir.Settings{}
