@@ -31,9 +31,9 @@ func (e *endpoints) ingressPorts() *tailnetv1alpha1.ProxySetPorts {
 	return out
 }
 
-// servedPorts returns the ports of a healthy machine's pod: those of its metrics, then those that its
+// podPorts returns the ports of a healthy machine's pod: those of its metrics, then those that its
 // agent reports. They have no health, which changes more often and is elsewhere in the status.
-func servedPorts(m *tailnetv1alpha1.MachineSummary) []gatewayv1alpha1.EndpointPort {
+func podPorts(m *tailnetv1alpha1.MachineSummary) []gatewayv1alpha1.EndpointPort {
 	var out []gatewayv1alpha1.EndpointPort
 	for _, p := range proxy.Ports() {
 		out = append(out, gatewayv1alpha1.EndpointPort{Name: p.Name, Port: p.ContainerPort, Protocol: p.Protocol})

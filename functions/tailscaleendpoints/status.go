@@ -161,5 +161,5 @@ func podAddress(m *tailnetv1alpha1.MachineSummary) (string, []gatewayv1alpha1.En
 	if m.PodIP == "" {
 		return "", nil
 	}
-	return m.PodIP, servedPorts(m)
+	return m.PodIP, podPorts(m)
 }

@@ -38,7 +38,7 @@ func (gp *gatewayPlan) conditions() []compose.Condition {
 	var out []compose.Condition
 	types := gp.conditionTypes()
 	for _, t := range types {
-		out = append(out, gp.condition(t))
+		out = append(out, conditionOf(gp, t))
 	}
 	for _, t := range optionalTypes {
 		if !slices.Contains(types, t) && gp.facts.conditions[t] {
@@ -48,20 +48,22 @@ func (gp *gatewayPlan) conditions() []compose.Condition {
 	return out
 }
 
-// condition returns the condition of a type.
-func (gp *gatewayPlan) condition(t xpv2.ConditionType) compose.Condition {
-	conditions := map[xpv2.ConditionType]func() compose.Condition{
-		meta.TypeGatewayValid:         gp.gatewayValid,
-		meta.TypeTailnetsValid:        gp.tailnetsValid,
-		meta.TypeEndpointsReady:       gp.endpointsReady,
-		meta.TypeGatewayVIPReady:      gp.gatewayVIPReady,
-		meta.TypeServicesReady:        gp.servicesReady,
-		meta.TypeRoutesReady:          gp.routesReady,
-		meta.TypeDiscoveryPrivate:     gp.discoveryPrivate,
-		meta.TypeSplitDNSReady:        gp.splitDNSReady,
-		meta.TypeExtensionServerReady: gp.extensionServerReady,
-	}
-	c := conditions[t]()
+// conditionParts are the functions that return the condition of each type.
+var conditionParts = map[xpv2.ConditionType]func(*gatewayPlan) compose.Condition{
+	meta.TypeGatewayValid:         gatewayValid,
+	meta.TypeTailnetsValid:        tailnetsValid,
+	meta.TypeEndpointsReady:       endpointsReady,
+	meta.TypeGatewayVIPReady:      gatewayVIPReady,
+	meta.TypeServicesReady:        servicesReady,
+	meta.TypeRoutesReady:          routesReady,
+	meta.TypeDiscoveryPrivate:     discoveryPrivate,
+	meta.TypeSplitDNSReady:        splitDNSReady,
+	meta.TypeExtensionServerReady: extensionServerReady,
+}
+
+// conditionOf returns the condition of a type.
+func conditionOf(gp *gatewayPlan, t xpv2.ConditionType) compose.Condition {
+	c := conditionParts[t](gp)
 	c.Type = t
 	if !gp.permitted() && slices.Contains(sharedTypes, t) {
 		c.Status, c.Reason, c.Message = compose.False, meta.ReasonRefNotPermitted, "The Gateway may not be shared from here; "+string(meta.TypeGatewayValid)+" names the missing ReferenceGrant"
@@ -70,7 +72,7 @@ func (gp *gatewayPlan) condition(t xpv2.ConditionType) compose.Condition {
 }
 
 // tailnetsValid returns the condition TailnetsValid.
-func (gp *gatewayPlan) tailnetsValid() compose.Condition {
+func tailnetsValid(gp *gatewayPlan) compose.Condition {
 	for _, t := range gp.tailnets {
 		if !t.verdict.Accepted {
 			return compose.Condition{Status: compose.False, Reason: t.verdict.Reason, Message: t.verdict.Message}
@@ -82,7 +84,7 @@ func (gp *gatewayPlan) tailnetsValid() compose.Condition {
 // endpointsReady returns the condition EndpointsReady: True if all proxies are in their
 // tailnets. Its message does not count proxies: each write of the composite counts against it in
 // Crossplane's circuit breaker, and status.tailnetStatus has more details anyway.
-func (gp *gatewayPlan) endpointsReady() compose.Condition {
+func endpointsReady(gp *gatewayPlan) compose.Condition {
 	c := compose.Condition{Status: compose.True, Reason: meta.ReasonEndpointsReady, Message: "All proxies are in their tailnets"}
 	for _, p := range gp.proxies {
 		if p.complete() {
@@ -101,7 +103,7 @@ func (gp *gatewayPlan) endpointsReady() compose.Condition {
 
 // gatewayVIPReady returns the condition GatewayVIPReady: True if the Gateway answers in each
 // tailnet. Its message does not name the other tailnets, because status.services does.
-func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
+func gatewayVIPReady(gp *gatewayPlan) compose.Condition {
 	c := compose.Condition{Status: compose.True, Reason: meta.ReasonGatewayVIPHosted, Message: "Proxies host the Gateway's Tailscale Service in each tailnet"}
 	for _, v := range gp.services {
 		if !v.isGateway() || v.hosted() && v.mistake == "" {
@@ -121,7 +123,7 @@ func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
 // servicesReady returns the condition ServicesReady: True if all services have their desired
 // configuration. status.services reports whether a backend answers. The Gateway's own service
 // counts once it is hosted, together with GatewayVIPReady.
-func (gp *gatewayPlan) servicesReady() compose.Condition {
+func servicesReady(gp *gatewayPlan) compose.Condition {
 	c := compose.Condition{Status: compose.False, Reason: meta.ReasonServiceError}
 	for _, t := range gp.tailnets {
 		if t.mistake != "" {
@@ -129,7 +131,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 			return c
 		}
 	}
-	if m := gp.missingIdentity(); m != "" {
+	if m := missingIdentity(gp); m != "" {
 		c.Reason, c.Message = meta.ReasonRefNotPermitted, m
 		return c
 	}
@@ -151,7 +153,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 		return c
 	}
 	if l := gp.omitted(); gp.servesRoutes() && l.Routes+l.TruncatedRoutes > 0 {
-		c.Reason, c.Message = meta.ReasonTooManyRoutes, gp.tooManyRoutes()
+		c.Reason, c.Message = meta.ReasonTooManyRoutes, tooManyRoutes(gp)
 		return c
 	}
 	if waiting {
@@ -159,7 +161,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 		return c
 	}
 	for _, v := range gp.services {
-		if m := gp.renamed(v); m != "" {
+		if m := renamed(gp, v); m != "" {
 			return compose.Condition{Status: compose.True, Reason: meta.ReasonNameTaken, Message: m}
 		}
 	}
@@ -176,13 +178,13 @@ func (gp *gatewayPlan) omitted() tailnetv1alpha1.ReportedOmissions {
 
 // tooManyRoutes returns a message without numbers: the report has them, and each change of a
 // message is a write.
-func (gp *gatewayPlan) tooManyRoutes() string {
+func tooManyRoutes(gp *gatewayPlan) string {
 	return "The Gateway has more routes than a report has room for, and the omitted ones are neither shared nor resolved: split them over several Gateways; spec.omitted of GatewayReport " + names.GatewayReport(gp.owner.Name) + " counts them"
 }
 
 // routesReady returns the condition RoutesReady: True if all generated routes answer. The worst
 // state comes first.
-func (gp *gatewayPlan) routesReady() compose.Condition {
+func routesReady(gp *gatewayPlan) compose.Condition {
 	for _, t := range gp.tailnets {
 		if m := t.selectsAll(); m != "" {
 			return compose.Condition{Status: compose.False, Reason: meta.ReasonDiscoverySelectsAll, Message: m}
@@ -195,7 +197,7 @@ func (gp *gatewayPlan) routesReady() compose.Condition {
 		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused, tailnetv1alpha1.GeneratedRoutePending,
 	} {
 		if routes := gp.routesIn(state); len(routes) > 0 {
-			return gp.routesNotReady(routes)
+			return routesNotReady(gp, routes)
 		}
 	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonRoutesAccepted, Message: "The Gateway has accepted all generated routes"}
@@ -203,7 +205,7 @@ func (gp *gatewayPlan) routesReady() compose.Condition {
 
 // routesNotReady returns a condition about the first of some routes in one state, and the number
 // of the others.
-func (gp *gatewayPlan) routesNotReady(routes []tailnetv1alpha1.ReportedGeneratedRoute) compose.Condition {
+func routesNotReady(gp *gatewayPlan, routes []tailnetv1alpha1.ReportedGeneratedRoute) compose.Condition {
 	first := routes[0]
 	c := compose.Condition{Status: compose.False, Message: fmt.Sprintf("%s of tailnet %q: %s", first.Service, first.Tailnet, first.Message)}
 	switch {
@@ -224,7 +226,7 @@ func (gp *gatewayPlan) routesNotReady(routes []tailnetv1alpha1.ReportedGenerated
 }
 
 // extensionServerReady returns the condition ExtensionServerReady.
-func (gp *gatewayPlan) extensionServerReady() compose.Condition {
+func extensionServerReady(gp *gatewayPlan) compose.Condition {
 	if gp.extension != nil {
 		if c := gp.extension.ready(); c.Status != compose.True || gp.report != nil || !gp.needsReport() {
 			return c
@@ -232,13 +234,13 @@ func (gp *gatewayPlan) extensionServerReady() compose.Condition {
 		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for extension " + gp.extension.name + " to report of the Gateway"}
 	}
 	if gp.spec.ExtensionServer != nil && !gp.step {
-		return *gp.extensionRefused()
+		return *extensionRefused(gp)
 	}
-	return gp.installedReady()
+	return installedReady(gp)
 }
 
 // withoutReport returns what is missing without a report, for a message.
-func (gp *gatewayPlan) withoutReport() string {
+func withoutReport(gp *gatewayPlan) string {
 	var out []string
 	if gp.sharing() == gatewayv1alpha1.RouteSharingRoute {
 		out = append(out, "no route is shared")
@@ -261,7 +263,7 @@ func (gp *gatewayPlan) withoutReport() string {
 // problem reports whether there is something to fix or to wait for, independent of the children's
 // reports. Conflicting routes do not count, because the others answer.
 func (gp *gatewayPlan) problem() bool {
-	if gp.gateway.valid().Status != compose.True || gp.needsExtension() && gp.extensionServerReady().Status != compose.True {
+	if gp.gateway.valid().Status != compose.True || gp.needsExtension() && extensionServerReady(gp).Status != compose.True {
 		return true
 	}
 	for _, t := range gp.tailnets {
@@ -269,5 +271,5 @@ func (gp *gatewayPlan) problem() bool {
 			return true
 		}
 	}
-	return gp.missingIdentity() != ""
+	return missingIdentity(gp) != ""
 }

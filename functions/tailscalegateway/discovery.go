@@ -42,7 +42,7 @@ func (gp *gatewayPlan) exposes() bool {
 // discoveryPrivate returns the condition DiscoveryPrivate, with the public address by which clients
 // outside of the tailnets reach the Gateway. The Gateway's policies may restrict these clients, so
 // a public address alone does not make the condition False.
-func (gp *gatewayPlan) discoveryPrivate() compose.Condition {
+func discoveryPrivate(gp *gatewayPlan) compose.Condition {
 	front := gp.gateway.service()
 	if at := publicAddress(front); at != "" {
 		return compose.Condition{

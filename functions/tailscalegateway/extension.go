@@ -71,8 +71,8 @@ const (
 )
 
 // planExtension returns the extension that is wanted and may run. It is nil if there is none.
-func (gp *gatewayPlan) planExtension() *extension {
-	if gp.spec.ExtensionServer == nil || gp.step || gp.extensionRefused() != nil {
+func planExtension(gp *gatewayPlan) *extension {
+	if gp.spec.ExtensionServer == nil || gp.step || extensionRefused(gp) != nil {
 		return nil
 	}
 	return &extension{gatewayPlan: gp, name: names.Child(gp.owner.Name, "extension")}
@@ -82,7 +82,7 @@ func (gp *gatewayPlan) planExtension() *extension {
 // dedicated extension. It is nil if it may. The extension runs with permissions that the author of
 // the TailscaleGateway need not have, so it is never more than what somebody else permits: a Gateway
 // of this namespace, a tailnet, and the installed image or one that a grant names.
-func (gp *gatewayPlan) extensionRefused() *compose.Condition {
+func extensionRefused(gp *gatewayPlan) *compose.Condition {
 	refuse := func(reason xpv2.ConditionReason, message string) *compose.Condition {
 		return &compose.Condition{Status: compose.False, Reason: reason, Message: message}
 	}
@@ -100,7 +100,7 @@ func (gp *gatewayPlan) extensionRefused() *compose.Condition {
 	if v := gp.noTailnet(); v != nil && gp.observed.deployment == nil {
 		return refuse(v.Reason, "No extension starts before a tailnet of spec.tailnets may be used. "+v.Message)
 	}
-	if v := gp.extensionImageViolation(); v != nil {
+	if v := extensionImageViolation(gp); v != nil {
 		return refuse(meta.ReasonNotGranted, v.Error())
 	}
 	return nil
@@ -122,7 +122,7 @@ func (gp *gatewayPlan) noTailnet() *compose.TailnetVerdict {
 
 // extensionImageViolation returns a violation for an image that no tailnet grants. Without a tailnet
 // that may be used there is no grant.
-func (gp *gatewayPlan) extensionImageViolation() *allow.ViolationError {
+func extensionImageViolation(gp *gatewayPlan) *allow.ViolationError {
 	const field = "spec.extensionServer.image"
 	image := gp.spec.ExtensionServer.Image
 	if image == "" || image == gp.extensionImage {
@@ -185,7 +185,7 @@ func (e *extension) ready() compose.Condition {
 // extensionChildren returns the children of the extension. The pods are created once the address
 // for Envoys is known: Envoys connect to an address, because those on the host's network cannot
 // resolve names of the cluster.
-func (gp *gatewayPlan) extensionChildren() children {
+func extensionChildren(gp *gatewayPlan) children {
 	var out children
 	e := gp.extension
 	if e == nil {

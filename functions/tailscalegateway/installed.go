@@ -39,7 +39,7 @@ func installedOf(found []appsv1.Deployment, namespaces []string) (installed []ap
 
 // installedReady returns a condition that is True if the installed extension works. Which of
 // several serves the Gateway is not known, so the condition names each that does not answer.
-func (gp *gatewayPlan) installedReady() compose.Condition {
+func installedReady(gp *gatewayPlan) compose.Condition {
 	c := compose.Condition{Status: compose.False, Reason: meta.ReasonExtensionNotReady}
 	for i := range gp.installed {
 		if d := &gp.installed[i]; readyPods(d) == 0 {
@@ -50,7 +50,7 @@ func (gp *gatewayPlan) installedReady() compose.Condition {
 	}
 	switch {
 	case len(gp.installed) == 0:
-		c.Reason, c.Message = meta.ReasonNoExtension, gp.withoutExtension()
+		c.Reason, c.Message = meta.ReasonNoExtension, withoutExtension(gp)
 		if !gp.needsReport() {
 			c.Reason = meta.ReasonExtensionNotNeeded
 		}
@@ -69,14 +69,14 @@ func (gp *gatewayPlan) installedReady() compose.Condition {
 }
 
 // withoutExtension returns the consequence of a missing installed extension, for a message.
-func (gp *gatewayPlan) withoutExtension() string {
+func withoutExtension(gp *gatewayPlan) string {
 	switch {
 	case !gp.needsReport():
 		return "No extension is installed: nothing that is asked for here needs one, but routes that name Tailscale backends do"
 	case gp.report != nil:
 		return "No extension is installed any more: what was made stays, and nothing is added"
 	}
-	return "No extension reports of the Gateway, without which " + gp.withoutReport()
+	return "No extension reports of the Gateway, without which " + withoutReport(gp)
 }
 
 // wantedPods returns how many pods a Deployment should have.

@@ -19,7 +19,7 @@ func fullServices() string {
 }
 
 // limitServices omits the services that exceed the maximum. Existing ones stay.
-func (gp *gatewayPlan) limitServices(services []*service) {
+func limitServices(gp *gatewayPlan, services []*service) {
 	var wanted []*service
 	for _, v := range services {
 		if v.omitted == "" && (v.mistake == "" || v.observed != nil) {

@@ -85,7 +85,7 @@ func TestLimitServicesCondition(t *testing.T) {
 			t.Errorf("%s: %s", v.target, v.omitted)
 		}
 	}
-	if c := gp.servicesReady(); c.Status == compose.True {
+	if c := servicesReady(gp); c.Status == compose.True {
 		t.Errorf("ServicesReady: want not True, got %+v", c)
 	}
 }

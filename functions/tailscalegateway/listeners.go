@@ -30,7 +30,7 @@ type sharedListener struct {
 // shareListeners returns the chosen listeners, or all that a Tailscale Service can have a port
 // for, by port. A mistake in the choice is a message for the user; the other listeners are
 // shared nevertheless.
-func (gp *gatewayPlan) shareListeners(chosen []gatewayv1alpha1.SharedListener) (out []sharedListener, mistake string) {
+func shareListeners(gp *gatewayPlan, chosen []gatewayv1alpha1.SharedListener) (out []sharedListener, mistake string) {
 	if gp.found == nil {
 		return nil, ""
 	}
@@ -76,7 +76,7 @@ func shareListener(name string, c gatewayv1alpha1.SharedListener, listeners []ga
 // identity headers although clients may reach them without the product's proxies. Such a listener
 // alone does not make the condition False, because the function cannot know whether other rules
 // block these clients.
-func (gp *gatewayPlan) gatewayValid() compose.Condition {
+func gatewayValid(gp *gatewayPlan) compose.Condition {
 	c := gp.gateway.valid()
 	front := gp.gateway.service()
 	if front == nil || front.Spec.Type != corev1.ServiceTypeLoadBalancer && front.Spec.Type != corev1.ServiceTypeNodePort {
@@ -118,7 +118,7 @@ func (gp *gatewayPlan) identifiesElsewhere() bool {
 
 // missingIdentity returns a message for the user about a listener that must not receive the
 // client's identity, as the extension reports. It is empty if there is none.
-func (gp *gatewayPlan) missingIdentity() string {
+func missingIdentity(gp *gatewayPlan) string {
 	if gp.report == nil || len(gp.report.ListenersWithoutIdentity) == 0 {
 		return ""
 	}

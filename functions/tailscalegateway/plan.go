@@ -30,8 +30,8 @@ func plan(f facts) (compose.Plan, error) {
 		p.KeepExisting = true
 		return p, nil
 	}
-	zones, err := gp.zoneChildren()
-	for _, c := range []children{gp.proxyChildren(), gp.serviceChildren(), zones, gp.extensionChildren()} {
+	zones, err := zoneChildren(gp)
+	for _, c := range []children{proxyChildren(gp), serviceChildren(gp), zones, extensionChildren(gp)} {
 		p.Children = append(p.Children, c.wanted...)
 		p.NotReady = p.NotReady || c.incomplete
 		if c.requeue {
@@ -58,8 +58,8 @@ func (c *children) add(name string, o runtime.Object, ready bool) {
 	c.wanted = append(c.wanted, compose.Child{Name: name, Object: o, Ready: ready})
 }
 
-// A gatewayPlan is derived from the facts about a TailscaleGateway. Its methods return the parts of
-// the plan.
+// A gatewayPlan is what follows from the facts about a TailscaleGateway. Functions of it return the
+// parts of the plan: proxies, services, zones, the extension, conditions and the status.
 type gatewayPlan struct {
 	facts
 
@@ -104,13 +104,13 @@ type tailnet struct {
 // newGatewayPlan returns what follows from complete facts.
 func newGatewayPlan(f facts) *gatewayPlan {
 	gp := outline(f)
-	gp.extension = gp.planExtension()
-	gp.services = gp.planServices()
+	gp.extension = planExtension(gp)
+	gp.services = planServices(gp)
 	if gp.gateway.ambiguous() {
 		// No service is composed that was not before.
 		gp.services = slices.DeleteFunc(gp.services, func(v *service) bool { return v.observed == nil })
 	}
-	gp.zones = gp.planZones()
+	gp.zones = planZones(gp)
 	return gp
 }
 
@@ -126,12 +126,12 @@ func outline(f facts) *gatewayPlan {
 		if i < len(f.verdicts) {
 			tn.verdict = f.verdicts[i]
 		}
-		tn.shared, tn.mistake = gp.shareListeners(t.Listeners)
+		tn.shared, tn.mistake = shareListeners(gp, t.Listeners)
 		if gp.ingress() {
-			tn.ingress = gp.newProxies(tn, gatewayv1alpha1.ConnectionTypeIngress)
+			tn.ingress = newProxies(gp, tn, gatewayv1alpha1.ConnectionTypeIngress)
 		}
 		if tn.discovers() {
-			tn.egress = gp.newProxies(tn, gatewayv1alpha1.ConnectionTypeEgress)
+			tn.egress = newProxies(gp, tn, gatewayv1alpha1.ConnectionTypeEgress)
 		}
 		gp.tailnets = append(gp.tailnets, tn)
 	}

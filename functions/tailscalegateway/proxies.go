@@ -60,7 +60,7 @@ type proxies struct {
 }
 
 // newProxies returns the proxies of a tailnet for one direction.
-func (gp *gatewayPlan) newProxies(t *tailnet, direction gatewayv1alpha1.ConnectionType) *proxies {
+func newProxies(gp *gatewayPlan, t *tailnet, direction gatewayv1alpha1.ConnectionType) *proxies {
 	key, name := prefixIngress+t.Name, names.Child(gp.owner.Name, t.Name)
 	if direction == gatewayv1alpha1.ConnectionTypeEgress {
 		key, name = prefixEgress+t.Name, names.Child(gp.owner.Name, t.Name, suffixEgress)
@@ -100,7 +100,7 @@ func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.
 // proxyChildren returns the existing proxies and as many new ones as may start. A tailnet that may
 // not be used gets none, nor does a Gateway that may not be shared; existing proxies handle these
 // cases themselves.
-func (gp *gatewayPlan) proxyChildren() children {
+func proxyChildren(gp *gatewayPlan) children {
 	var out children
 	starting := 0
 	for _, p := range gp.proxies {
@@ -122,13 +122,13 @@ func (gp *gatewayPlan) proxyChildren() children {
 		if !p.settled() {
 			out.incomplete, out.requeue = true, true
 		}
-		out.add(p.key, gp.composeEndpoints(p), p.settled())
+		out.add(p.key, composeEndpoints(gp, p), p.settled())
 	}
 	return out
 }
 
 // composeEndpoints returns the TailscaleEndpoints of proxies.
-func (gp *gatewayPlan) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints {
+func composeEndpoints(gp *gatewayPlan, p *proxies) *gatewayv1alpha1.TailscaleEndpoints {
 	t := p.tailnet
 	e := &gatewayv1alpha1.TailscaleEndpoints{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: gp.owner.Namespace, Labels: gp.labels(t)},
@@ -145,7 +145,7 @@ func (gp *gatewayPlan) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEn
 	e.Labels[meta.LabelDirection] = string(p.direction)
 	if p.direction == gatewayv1alpha1.ConnectionTypeEgress {
 		discover(&e.Spec, t.ServiceDiscovery)
-		gp.excludeItself(t, e.Spec.AutoDiscovery)
+		excludeItself(gp, t, e.Spec.AutoDiscovery)
 	}
 	if p.direction == gatewayv1alpha1.ConnectionTypeIngress && t.SplitDNS != nil {
 		e.Spec.DNS = &gatewayv1alpha1.EndpointsDNS{ZoneRef: gatewayv1alpha1.ZoneRef{Name: gp.zoneName(t)}}
@@ -157,7 +157,7 @@ func (gp *gatewayPlan) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEn
 // Service would be a loop, and its ingress proxies serve nothing else. Egress proxies exclude
 // themselves. A TailscaleEndpoints has room for these patterns in addition to all patterns of a
 // TailscaleGateway.
-func (gp *gatewayPlan) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
+func excludeItself(gp *gatewayPlan, t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	if d == nil {
 		return
 	}

@@ -36,18 +36,18 @@ const maxRecorded = 64
 
 // routeServices returns the services of a tailnet: one for each route if routes are shared, and one
 // for each Service behind them if those are published.
-func (gp *gatewayPlan) routeServices(t *tailnet) []*service {
+func routeServices(gp *gatewayPlan, t *tailnet) []*service {
 	routes := slices.SortedFunc(slices.Values(gp.report.Routes), func(a, b tailnetv1alpha1.ReportedRoute) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	var out []*service
 	if gp.sharing() == gatewayv1alpha1.RouteSharingRoute {
 		for _, r := range routes {
-			out = append(out, gp.routeService(t, r))
+			out = append(out, routeService(gp, t, r))
 		}
 	}
 	if gp.publishes() {
-		out = append(out, gp.backendServices(t, routes)...)
+		out = append(out, backendServices(gp, t, routes)...)
 	}
 	return out
 }
@@ -58,14 +58,14 @@ func routeTarget(r tailnetv1alpha1.ReportedRoute) string {
 }
 
 // routeService returns the service of a route.
-func (gp *gatewayPlan) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute) *service {
+func routeService(gp *gatewayPlan, t *tailnet, r tailnetv1alpha1.ReportedRoute) *service {
 	v := &service{tailnet: t, target: routeTarget(r)}
 	v.parts = []string{"route-" + r.Name, r.Namespace}
 	if r.Kind == kindUDPRoute {
 		v.omitted = "A Tailscale Service has no ports of UDP; reach the route's backends by proxies with Kernel networking"
 		return v
 	}
-	gp.answer(v, slices.DeleteFunc(slices.Clone(t.shared), func(l sharedListener) bool { return !slices.Contains(r.Ports, l.port) }))
+	answer(gp, v, slices.DeleteFunc(slices.Clone(t.shared), func(l sharedListener) bool { return !slices.Contains(r.Ports, l.port) }))
 	if len(v.backends) == 0 && v.mistake == "" {
 		v.lost = !slices.ContainsFunc(gp.gateway.ports(), func(p int32) bool { return slices.Contains(r.Ports, p) })
 		v.omitted = "None of its listeners is shared with the tailnet"
@@ -94,20 +94,20 @@ func reportedBackends(routes []tailnetv1alpha1.ReportedRoute) []tailnetv1alpha1.
 
 // backendServices returns the services of the Services behind routes, by namespace and name.
 // Each has the ports to which any route sends requests.
-func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRoute) []*service {
+func backendServices(gp *gatewayPlan, t *tailnet, routes []tailnetv1alpha1.ReportedRoute) []*service {
 	var out []*service
 	for _, b := range reportedBackends(routes) {
 		target := backendTarget(b)
 		if len(out) == 0 || out[len(out)-1].target != target {
-			out = append(out, &service{tailnet: t, target: target, parts: []string{b.Name, b.Namespace}, omitted: gp.ungranted(b)})
+			out = append(out, &service{tailnet: t, target: target, parts: []string{b.Name, b.Namespace}, omitted: ungranted(gp, b)})
 		}
 		v := out[len(out)-1]
-		v.backends = append(v.backends, gp.published(b))
+		v.backends = append(v.backends, published(gp, b))
 	}
 	policies := protectingPolicies(routes)
 	for _, v := range out {
 		v.limit()
-		if v.omitted = cmp.Or(gp.unpublished(policies[v.target]), v.omitted); v.omitted != "" {
+		if v.omitted = cmp.Or(unpublished(gp, policies[v.target]), v.omitted); v.omitted != "" {
 			v.mistake = ""
 		}
 	}
@@ -129,7 +129,7 @@ func protectingPolicies(routes []tailnetv1alpha1.ReportedRoute) map[string]strin
 
 // unpublished returns why a Service has no separate Tailscale Service, given the policy that
 // protects it, if any. It is empty if the Service may have one.
-func (gp *gatewayPlan) unpublished(policy string) string {
+func unpublished(gp *gatewayPlan, policy string) string {
 	switch {
 	case gp.spec.PublishBackends == gatewayv1alpha1.PublishBackendsAll:
 		return ""
@@ -144,7 +144,7 @@ func (gp *gatewayPlan) unpublished(policy string) string {
 // ungranted returns that no ReferenceGrant lets the proxies connect to a Service of another namespace.
 // The function of the composed TailscaleServices would refuse the Service. It is empty for one that
 // they may connect to.
-func (gp *gatewayPlan) ungranted(b tailnetv1alpha1.ReportedBackend) string {
+func ungranted(gp *gatewayPlan, b tailnetv1alpha1.ReportedBackend) string {
 	referrer := refgrant.TailscaleServices(gp.owner.Namespace)
 	if gp.grants.PermitService(referrer, types.NamespacedName{Namespace: b.Namespace, Name: b.Name}) {
 		return ""
@@ -161,7 +161,7 @@ func (gp *gatewayPlan) hidesAll() bool {
 
 // recordedRoutes returns the routes that lead to a service, for the cluster's record of a shared
 // one. A service that is not shared has no record, which saves a write for each route.
-func (gp *gatewayPlan) recordedRoutes(v *service) []string {
+func recordedRoutes(gp *gatewayPlan, v *service) []string {
 	if v.tailnet.VIPService.Sharing != gatewayv1alpha1.SharingShared {
 		return nil
 	}
@@ -203,7 +203,7 @@ func backendTarget(b tailnetv1alpha1.ReportedBackend) string {
 
 // published returns a backend of a route as a backend of a Tailscale Service. It sets the protocol
 // like backend does.
-func (gp *gatewayPlan) published(b tailnetv1alpha1.ReportedBackend) gatewayv1alpha1.Backend {
+func published(gp *gatewayPlan, b tailnetv1alpha1.ReportedBackend) gatewayv1alpha1.Backend {
 	out := gatewayv1alpha1.Backend{
 		Kind: gatewayv1alpha1.BackendKindService, Name: b.Name,
 		Port: b.Port, VIPPort: ptr.To(b.Port), Protocol: gatewayv1alpha1.BackendProtocolTCP,

@@ -122,7 +122,7 @@ func (v *service) isGateway() bool { return strings.HasPrefix(v.target, kindGate
 
 // childName returns the name of the TailscaleServices. The slashes of a target add a hash to it,
 // but the Gateway's service has a plain name.
-func (gp *gatewayPlan) childName(v *service) string {
+func childName(gp *gatewayPlan, v *service) string {
 	if v.observed != nil {
 		return v.observed.GetName()
 	}
@@ -146,22 +146,22 @@ func (gp *gatewayPlan) gatewayServiceName(t *tailnet) string {
 // planServices returns the services of each tailnet: that of the Gateway, those of its routes, and
 // those of the Services behind them. A Gateway that may not be shared has no services, not even
 // existing ones.
-func (gp *gatewayPlan) planServices() []*service {
+func planServices(gp *gatewayPlan) []*service {
 	if !gp.permitted() {
 		return nil
 	}
 	var out []*service
 	if gp.sharing() == gatewayv1alpha1.RouteSharingGateway {
 		for _, t := range gp.tailnets {
-			out = append(out, gp.gatewayService(t))
+			out = append(out, gatewayService(gp, t))
 		}
 	}
 	for _, t := range gp.tailnets {
 		if gp.knowsRoutes() {
-			out = append(out, gp.routeServices(t)...)
+			out = append(out, routeServices(gp, t)...)
 			continue
 		}
-		out = append(out, gp.keptServices(t)...)
+		out = append(out, keptServices(gp, t)...)
 	}
 	for _, v := range out {
 		v.observe(gp.observed.services)
@@ -169,8 +169,8 @@ func (gp *gatewayPlan) planServices() []*service {
 			v.omitted, v.keep = "", true
 		}
 	}
-	gp.limitServices(out)
-	gp.nameServices(out)
+	limitServices(gp, out)
+	nameServices(gp, out)
 	return out
 }
 
@@ -179,7 +179,7 @@ func (gp *gatewayPlan) planServices() []*service {
 func (gp *gatewayPlan) knowsRoutes() bool { return gp.report != nil && gp.found != nil }
 
 // keptServices returns the existing services of routes and backends.
-func (gp *gatewayPlan) keptServices(t *tailnet) []*service {
+func keptServices(gp *gatewayPlan, t *tailnet) []*service {
 	targets := map[string]bool{}
 	for key := range gp.observed.services {
 		for _, prefix := range []string{prefixService, prefixOwnService} {
@@ -199,13 +199,13 @@ func (gp *gatewayPlan) keptServices(t *tailnet) []*service {
 }
 
 // gatewayService returns the Gateway's own service in a tailnet.
-func (gp *gatewayPlan) gatewayService(t *tailnet) *service {
+func gatewayService(gp *gatewayPlan, t *tailnet) *service {
 	v := &service{tailnet: t, target: kindGateway + "/" + gp.gateway.name(), fixed: gp.gatewayServiceName(t)}
 	if gp.found == nil {
 		v.keep = true
 		return v
 	}
-	gp.answer(v, t.shared)
+	answer(gp, v, t.shared)
 	if len(v.backends) == 0 {
 		v.mistake = cmp.Or(t.mistake, fmt.Sprintf("Gateway %s serves no listener that a Tailscale Service can have a port for; add one", gp.gateway.name()))
 	}
@@ -213,7 +213,7 @@ func (gp *gatewayPlan) gatewayService(t *tailnet) *service {
 }
 
 // answer sets the listeners that answer a service.
-func (gp *gatewayPlan) answer(v *service, listeners []sharedListener) {
+func answer(gp *gatewayPlan, v *service, listeners []sharedListener) {
 	for _, l := range listeners {
 		v.backends = append(v.backends, gp.backend(l))
 	}
@@ -230,7 +230,7 @@ func (v *service) limit() {
 
 // nameServices sets the name of each service: the first that no other service of its tailnet
 // has. An existing service keeps its name.
-func (gp *gatewayPlan) nameServices(services []*service) {
+func nameServices(gp *gatewayPlan, services []*service) {
 	usedNames := map[string]bool{}
 	id := func(v *service, name string) string { return v.tailnet.ref + "/" + name }
 	for _, v := range services {
@@ -274,7 +274,7 @@ func (gp *gatewayPlan) names(v *service) []string {
 // ambiguous: Service a-b in namespace c and Service a in namespace b-c have the same. The first
 // owner keeps it, as the annotation of the owner on the Tailscale Service proves, and clients in the
 // tailnet that use the name reach that one.
-func (gp *gatewayPlan) renamed(v *service) string {
+func renamed(gp *gatewayPlan, v *service) string {
 	if len(v.parts) == 0 || v.observed == nil || v.omitted != "" {
 		return ""
 	}
@@ -284,7 +284,7 @@ func (gp *gatewayPlan) renamed(v *service) string {
 	}
 	return fmt.Sprintf("%s has the name %s in tailnet %q, because another object of this cluster had %s first; "+
 		"clients must use the first one. To get the usual name, rename or no longer share the other object, and then delete TailscaleServices %s",
-		v.target, v.vip, v.tailnet.ref, usual, gp.childName(v))
+		v.target, v.vip, v.tailnet.ref, usual, childName(gp, v))
 }
 
 // kind returns the kind of a service's target, in lower case.
@@ -350,7 +350,7 @@ func (v *service) problem() string {
 // can host it: it changes a dozen times until it is configured, and more often if it has to wait
 // itself, and Crossplane's circuit breaker counts each change twice. All services start at the same
 // time, so that the first answers before the last is created.
-func (gp *gatewayPlan) serviceChildren() children {
+func serviceChildren(gp *gatewayPlan) children {
 	var out children
 	for _, v := range gp.services {
 		if !v.wanted() {
@@ -369,9 +369,9 @@ func (gp *gatewayPlan) serviceChildren() children {
 		if !v.settled() {
 			out.incomplete, out.requeue = true, true
 		}
-		o := gp.keepService(v)
+		o := keepService(gp, v)
 		if !keep {
-			o = gp.composeService(v)
+			o = composeService(gp, v)
 		}
 		out.add(v.key(), o, v.settled())
 	}
@@ -379,21 +379,21 @@ func (gp *gatewayPlan) serviceChildren() children {
 }
 
 // serviceMeta returns the metadata of a TailscaleServices.
-func (gp *gatewayPlan) serviceMeta(v *service) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: gp.childName(v), Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}
+func serviceMeta(gp *gatewayPlan, v *service) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: childName(gp, v), Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}
 }
 
 // keepService returns an observed TailscaleServices unchanged. It is empty if there is none.
-func (gp *gatewayPlan) keepService(v *service) *gatewayv1alpha1.TailscaleServices {
+func keepService(gp *gatewayPlan, v *service) *gatewayv1alpha1.TailscaleServices {
 	if v.observed == nil {
 		return nil
 	}
-	return &gatewayv1alpha1.TailscaleServices{ObjectMeta: gp.serviceMeta(v), Spec: v.observed.Spec}
+	return &gatewayv1alpha1.TailscaleServices{ObjectMeta: serviceMeta(gp, v), Spec: v.observed.Spec}
 }
 
 // composeService returns the TailscaleServices of a service.
-func (gp *gatewayPlan) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
-	o := &gatewayv1alpha1.TailscaleServices{ObjectMeta: gp.serviceMeta(v)}
+func composeService(gp *gatewayPlan, v *service) *gatewayv1alpha1.TailscaleServices {
+	o := &gatewayv1alpha1.TailscaleServices{ObjectMeta: serviceMeta(gp, v)}
 	vip := v.tailnet.VIPService
 	o.Spec = gatewayv1alpha1.TailscaleServicesSpec{
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{
@@ -406,7 +406,7 @@ func (gp *gatewayPlan) composeService(v *service) *gatewayv1alpha1.TailscaleServ
 			Tags:        vip.Tags,
 			Comment:     vip.Comment,
 			AutoApprove: ptr.To(ptr.Deref(vip.AutoApprove, true)),
-			Routes:      gp.recordedRoutes(v),
+			Routes:      recordedRoutes(gp, v),
 
 			AdoptionPolicy: vip.AdoptionPolicy,
 			DeletionPolicy: vip.DeletionPolicy,

@@ -91,21 +91,21 @@ func (gp *gatewayPlan) resolves() bool {
 }
 
 // planZones returns the zones of tailnets that resolve hostnames.
-func (gp *gatewayPlan) planZones() []*tailnetZone {
+func planZones(gp *gatewayPlan) []*tailnetZone {
 	if !gp.permitted() {
 		return nil
 	}
 	var out []*tailnetZone
 	for _, t := range gp.tailnets {
 		if t.SplitDNS != nil && t.ingress != nil {
-			out = append(out, gp.newZone(t))
+			out = append(out, newZone(gp, t))
 		}
 	}
 	return out
 }
 
 // newZone returns the tailnetZone of a tailnet.
-func (gp *gatewayPlan) newZone(t *tailnet) *tailnetZone {
+func newZone(gp *gatewayPlan, t *tailnet) *tailnetZone {
 	v := &tailnetZone{
 		tailnet: t, name: gp.zoneName(t), nameservers: t.ingress.nameservers(),
 		// If the tailnet does not allow the namespace, or does not exist, another condition reports
@@ -114,7 +114,7 @@ func (gp *gatewayPlan) newZone(t *tailnet) *tailnetZone {
 		config:  gp.observed.zones[prefixZone+t.Name], split: gp.observed.splits[prefixSplitDNS+t.Name],
 	}
 	if !v.unknown {
-		v.plan(gp.hostnames(t), gp.hostnameRequests())
+		v.plan(hostnames(gp, t), gp.hostnameRequests())
 	}
 	return v
 }
@@ -159,7 +159,7 @@ func (p *proxies) nameservers() []string {
 
 // hostnames returns the hostnames that a tailnet should resolve, and the services that answer for
 // each.
-func (gp *gatewayPlan) hostnames(t *tailnet) map[string][]*service {
+func hostnames(gp *gatewayPlan, t *tailnet) map[string][]*service {
 	out := map[string][]*service{}
 	add := func(v *service, hosts ...string) {
 		for _, h := range hosts {
@@ -178,7 +178,7 @@ func (gp *gatewayPlan) hostnames(t *tailnet) map[string][]*service {
 		switch {
 		case v.tailnet != t || !v.wanted():
 		case v.isGateway():
-			add(v, gp.gatewayHosts(t)...)
+			add(v, gatewayHosts(gp, t)...)
 		default:
 			add(v, routes[v.target]...)
 		}
@@ -188,7 +188,7 @@ func (gp *gatewayPlan) hostnames(t *tailnet) map[string][]*service {
 
 // gatewayHosts returns the hostnames for which the Gateway's own service answers: those of routes,
 // and of listeners. A listener's wildcard does not count if its routes are known.
-func (gp *gatewayPlan) gatewayHosts(t *tailnet) []string {
+func gatewayHosts(gp *gatewayPlan, t *tailnet) []string {
 	var out []string
 	shared := func(port int32) bool {
 		return slices.ContainsFunc(t.shared, func(l sharedListener) bool { return l.port == port })
@@ -350,10 +350,10 @@ func (v *tailnetZone) problem() string {
 
 // zoneChildren returns what resolves hostnames. The tailnet learns of the proxies once they
 // exist, and once they have something to answer.
-func (gp *gatewayPlan) zoneChildren() (children, error) {
+func zoneChildren(gp *gatewayPlan) (children, error) {
 	var out children
 	for _, v := range gp.zones {
-		c, err := gp.composeZone(v)
+		c, err := composeZone(gp, v)
 		if err != nil {
 			return out, err
 		}
@@ -361,7 +361,7 @@ func (gp *gatewayPlan) zoneChildren() (children, error) {
 		if !v.settled() {
 			out.incomplete, out.requeue = true, true
 		}
-		if d := gp.composeSplitDNS(v); d != nil {
+		if d := composeSplitDNS(gp, v); d != nil {
 			out.add(v.splitKey(), d, v.ready())
 		}
 	}
@@ -369,7 +369,7 @@ func (gp *gatewayPlan) zoneChildren() (children, error) {
 }
 
 // composeZone returns the ConfigMap with the zone.
-func (gp *gatewayPlan) composeZone(v *tailnetZone) (*corev1.ConfigMap, error) {
+func composeZone(gp *gatewayPlan, v *tailnetZone) (*corev1.ConfigMap, error) {
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	if v.unknown && v.config != nil {
 		c.Data = v.config.Data
@@ -382,7 +382,7 @@ func (gp *gatewayPlan) composeZone(v *tailnetZone) (*corev1.ConfigMap, error) {
 
 // composeSplitDNS returns the SplitDNS. It returns nil while there is nothing to configure in
 // the tailnet.
-func (gp *gatewayPlan) composeSplitDNS(v *tailnetZone) *tailnetv1alpha1.SplitDNS {
+func composeSplitDNS(gp *gatewayPlan, v *tailnetZone) *tailnetv1alpha1.SplitDNS {
 	d := &tailnetv1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	// An annotation records what the object has added to the tailnet.
 	metav1.SetMetaDataLabel(&d.ObjectMeta, meta.LabelBackup, "true")
@@ -423,7 +423,7 @@ func (v *tailnetZone) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 
 // splitDNSReady returns the condition SplitDNSReady: True if all hostnames resolve. Problems that
 // the user must fix come before those that only need time.
-func (gp *gatewayPlan) splitDNSReady() compose.Condition {
+func splitDNSReady(gp *gatewayPlan) compose.Condition {
 	c := compose.Condition{Status: compose.False}
 	for _, v := range gp.zones {
 		if m := v.problem(); m != "" {
@@ -447,7 +447,7 @@ func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 		}
 	}
 	if gp.omitted() != (tailnetv1alpha1.ReportedOmissions{}) {
-		c.Reason, c.Message = meta.ReasonTooManyHostnames, gp.tooManyRoutes()
+		c.Reason, c.Message = meta.ReasonTooManyHostnames, tooManyRoutes(gp)
 		return c
 	}
 	for _, v := range gp.zones {

@@ -24,7 +24,7 @@ const maxListedPorts = 16
 
 // status returns the status of the TailscaleGateway.
 func (gp *gatewayPlan) status() gatewayv1alpha1.TailscaleGatewayStatus {
-	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: gp.found, ExtensionServerStatus: gp.extensionServerStatus()}
+	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: gp.found, ExtensionServerStatus: extensionServerStatus(gp)}
 	if gp.gateway.open && gp.gateway.ref.Name != "" {
 		out.GatewayRef = &gatewayv1alpha1.FoundGateway{Name: gp.gateway.ref.Name}
 	}
@@ -32,7 +32,7 @@ func (gp *gatewayPlan) status() gatewayv1alpha1.TailscaleGatewayStatus {
 		return out
 	}
 	for _, v := range gp.services {
-		out.Services = append(out.Services, gp.serviceInfo(v))
+		out.Services = append(out.Services, serviceInfo(gp, v))
 	}
 	out.Services = out.Services[:min(len(out.Services), maxListed)]
 	for _, t := range gp.tailnets {
@@ -42,19 +42,19 @@ func (gp *gatewayPlan) status() gatewayv1alpha1.TailscaleGatewayStatus {
 		i := slices.Index(gp.tailnets, v.tailnet)
 		out.TailnetStatus[i].SplitDNS = v.status()
 	}
-	out.DependencyStatus = gp.dependencies()
+	out.DependencyStatus = dependencies(gp)
 	if gp.report == nil {
 		return out
 	}
 	if gp.generates() {
-		out.GeneratedRouteCount, out.GeneratedRoutes = gp.generatedRoutes()
+		out.GeneratedRouteCount, out.GeneratedRoutes = generatedRoutes(gp)
 	}
 	return out
 }
 
 // serviceInfo returns the status of a service.
-func (gp *gatewayPlan) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
-	out := gatewayv1alpha1.GatewayServiceInfo{Name: gp.childName(v), Tailnet: v.tailnet.Name, Target: v.target, Message: v.omitted}
+func serviceInfo(gp *gatewayPlan, v *service) gatewayv1alpha1.GatewayServiceInfo {
+	out := gatewayv1alpha1.GatewayServiceInfo{Name: childName(gp, v), Tailnet: v.tailnet.Name, Target: v.target, Message: v.omitted}
 	if v.omitted != "" {
 		return out
 	}
@@ -130,7 +130,7 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 }
 
 // dependencies returns the Gateway and the tailnets by kind and name, each once.
-func (gp *gatewayPlan) dependencies() []gatewayv1alpha1.DependencyStatus {
+func dependencies(gp *gatewayPlan) []gatewayv1alpha1.DependencyStatus {
 	valid := gp.gateway.valid()
 	g := gatewayv1alpha1.DependencyStatus{
 		Kind: gp.gateway.ref.Kind, Namespace: gp.gateway.ref.Namespace, Name: gp.gateway.ref.Name,
@@ -157,7 +157,7 @@ func (gp *gatewayPlan) dependencies() []gatewayv1alpha1.DependencyStatus {
 }
 
 // extensionServerStatus returns the state of the extension, or nil if it is unknown.
-func (gp *gatewayPlan) extensionServerStatus() *gatewayv1alpha1.ExtensionServerStatus {
+func extensionServerStatus(gp *gatewayPlan) *gatewayv1alpha1.ExtensionServerStatus {
 	if gp.extension == nil && gp.report == nil && len(gp.installed) == 0 {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (gp *gatewayPlan) extensionServerStatus() *gatewayv1alpha1.ExtensionServerS
 
 // generatedRoutes returns the number of generated routes, and the routes with the worst states
 // first. Those that the report omits are accepted.
-func (gp *gatewayPlan) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
+func generatedRoutes(gp *gatewayPlan) (*int32, []gatewayv1alpha1.GeneratedRoute) {
 	count := gp.omitted().GeneratedRoutes
 	var out []gatewayv1alpha1.GeneratedRoute
 	for _, state := range []tailnetv1alpha1.GeneratedRouteState{

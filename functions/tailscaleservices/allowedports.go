@@ -112,7 +112,7 @@ func (s *service) noneAllows() bool {
 
 // portsAllowed returns the condition PortsAllowed, or nil if there is nothing to report and the object
 // does not have the condition.
-func (s *service) portsAllowed() *compose.Condition {
+func portsAllowed(s *service) *compose.Condition {
 	c := &compose.Condition{Type: meta.TypePortsAllowed, Status: compose.False}
 	var refused, unchanged, retained []string
 	for _, p := range s.sel.hosting(s.owner, s.spec.EndpointTemplate) {
@@ -122,11 +122,11 @@ func (s *service) portsAllowed() *compose.Condition {
 		missing := s.missingPorts(p)
 		switch tolerated := slices.DeleteFunc(s.wantedPorts(), func(port int32) bool { return allows(p.Spec.IngressPorts, port) }); {
 		case len(missing) > 0 && s.hostsBefore(p):
-			unchanged = append(unchanged, s.lack(p, missing))
+			unchanged = append(unchanged, lack(s, p, missing))
 		case len(missing) > 0:
-			refused = append(refused, s.lack(p, missing))
+			refused = append(refused, lack(s, p, missing))
 		case len(tolerated) > 0:
-			retained = append(retained, s.lack(p, tolerated))
+			retained = append(retained, lack(s, p, tolerated))
 		}
 	}
 	remedy := "add the port there, or remove it from spec.vipService.ports"
@@ -150,7 +150,7 @@ func (s *service) portsAllowed() *compose.Condition {
 }
 
 // lack describes the list that lacks ports, for a message.
-func (s *service) lack(p tailnetv1alpha1.ProxySet, ports []int32) string {
+func lack(s *service, p tailnetv1alpha1.ProxySet, ports []int32) string {
 	field := fmt.Sprintf("spec.ports of TailscaleEndpoints %s", p.Spec.Endpoints)
 	if s.sel.provision && p.Spec.Endpoints == provisionedName(s.owner) {
 		field = "spec.endpointTemplate.ports"

@@ -15,7 +15,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// wantedAttachments returns the services that each selected endpoints serves, and the other
+// attachments returns the services that each selected endpoints serves, and the other
 // clusters' services that it reaches, by resource name. Existing attachments stay unchanged while
 // the spec is invalid, unless proxies may no longer connect to a host, or serve a port.
 //
@@ -23,12 +23,12 @@ import (
 // Crossplane adds in a later run costs four writes of the composite. Crossplane then writes the
 // references and conditions, reverts the conditions in the next run, whose cache lags, and sets
 // them again.
-func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachment {
+func attachments(s *service) map[string]*tailnetv1alpha1.ServiceAttachment {
 	out := map[string]*tailnetv1alpha1.ServiceAttachment{}
 	if s.sel.err != nil || s.severalTailnets() {
 		for name, a := range s.attachments {
 			if s.keepsAttachment(a) {
-				out[name] = s.copyAttachment(a)
+				out[name] = copyAttachment(s, a)
 			}
 		}
 		return out
@@ -41,16 +41,16 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 		case !hasIngress(p):
 		case !s.allowsAll(p):
 			for _, name := range s.attachmentsBefore(p) {
-				out[name] = s.copyAttachment(s.attachments[name])
+				out[name] = copyAttachment(s, s.attachments[name])
 			}
 		default:
 			name := prefixAttachment + p.Spec.Endpoints
-			s.want(out, name, len(s.addresses()) > 0 || !hasAddresses(s.attachments[name]), func() *tailnetv1alpha1.ServiceAttachment {
-				a := s.composeIngress(p)
+			keepOrBuild(s, out, name, len(s.addresses()) > 0 || !hasAddresses(s.attachments[name]), func() *tailnetv1alpha1.ServiceAttachment {
+				a := composeIngress(s, p)
 				keepPorts(a, s.attachments[name], s.tailnetPorts())
 				return a
 			})
-			s.wantOwn(out, p)
+			addOwn(s, out, p)
 		}
 		if !hasDirection(p, tailnetv1alpha1.DirectionEgress) || allPorts(s.ports) {
 			continue
@@ -60,8 +60,8 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 		}
 		for _, c := range s.remotes() {
 			name := names.Child(s.owner.Name, p.Spec.Endpoints, "remote", c.ClusterID)
-			s.want(out, prefixRemote+name, len(c.Addresses) > 0, func() *tailnetv1alpha1.ServiceAttachment {
-				return s.composeRemote(name, p, c)
+			keepOrBuild(s, out, prefixRemote+name, len(c.Addresses) > 0, func() *tailnetv1alpha1.ServiceAttachment {
+				return composeRemote(s, name, p, c)
 			})
 		}
 	}
@@ -73,26 +73,26 @@ func hasAddresses(a *tailnetv1alpha1.ServiceAttachment) bool {
 	return a != nil && len(a.Spec.Addresses) > 0
 }
 
-// want adds an attachment: as it is composed if it can be, otherwise as it was observed.
-func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name string, allowed bool, build func() *tailnetv1alpha1.ServiceAttachment) {
+// keepOrBuild adds an attachment: as it is composed if it can be, otherwise as it was observed.
+func keepOrBuild(s *service, out map[string]*tailnetv1alpha1.ServiceAttachment, name string, allowed bool, build func() *tailnetv1alpha1.ServiceAttachment) {
 	if s.portsErr == nil && allowed {
 		out[name] = build()
 		return
 	}
 	if old := s.attachments[name]; old != nil && s.keepsAttachment(old) {
-		out[name] = s.copyAttachment(old)
+		out[name] = copyAttachment(s, old)
 	}
 }
 
-// wantOwn adds the attachment of this cluster's separate service, by which other clusters reach the
+// addOwn adds the attachment of this cluster's separate service, by which other clusters reach the
 // backends of this cluster. There is none without backends to reach.
-func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p tailnetv1alpha1.ProxySet) {
+func addOwn(s *service, out map[string]*tailnetv1alpha1.ServiceAttachment, p tailnetv1alpha1.ProxySet) {
 	if !s.shared() || s.portsErr == nil && (allPorts(s.ports) || len(s.remotePorts()) == 0) {
 		return
 	}
 	name := prefixOwn + p.Spec.Endpoints
-	s.want(out, name, len(s.ownAddresses()) > 0, func() *tailnetv1alpha1.ServiceAttachment {
-		a := s.composeOwn(p)
+	keepOrBuild(s, out, name, len(s.ownAddresses()) > 0, func() *tailnetv1alpha1.ServiceAttachment {
+		a := composeOwn(s, p)
 		keepPorts(a, s.attachments[name], s.vip.Status.AtProvider.OwnPorts)
 		return a
 	})
@@ -105,23 +105,23 @@ func allPorts(ports []assignment) bool {
 }
 
 // composeIngress returns the attachment by which proxies host the service.
-func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
-	spec := s.hosted(p, s.ports)
+func composeIngress(s *service, p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
+	spec := hosted(s, p, s.ports)
 	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.serviceName()), s.addresses()
-	return s.attachment(names.Child(s.owner.Name, p.Spec.Endpoints), spec)
+	return attachment(s, names.Child(s.owner.Name, p.Spec.Endpoints), spec)
 }
 
 // composeOwn returns the attachment by which proxies host this cluster's separate service. It
 // matches that of the shared service, except for the ports of Gateways. Clients use the shared
 // service's name, so certificates are for that name.
-func (s *service) composeOwn(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
-	spec := s.hosted(p, slices.DeleteFunc(slices.Clone(s.ports), func(a assignment) bool { return !a.remote() }))
+func composeOwn(s *service, p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
+	spec := hosted(s, p, slices.DeleteFunc(slices.Clone(s.ports), func(a assignment) bool { return !a.remote() }))
 	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.vip.Status.AtProvider.OwnServiceName), s.ownAddresses()
-	return s.attachment(names.Child(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
+	return attachment(s, names.Child(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
 }
 
 // hosted returns the attachment for some ports, without the service that has the ports.
-func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tailnetv1alpha1.ServiceAttachmentSpec {
+func hosted(s *service, p tailnetv1alpha1.ProxySet, assigned []assignment) tailnetv1alpha1.ServiceAttachmentSpec {
 	ports := make([]tailnetv1alpha1.AttachmentPort, len(assigned))
 	named := false
 	for i, a := range assigned {
@@ -166,7 +166,7 @@ var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{
 // composeRemote returns the attachment by which egress proxies reach another cluster's separate
 // service. Its check is a connection, whatever the check of the backends: a proxy that terminates
 // TLS would not understand a plain request.
-func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailnetv1alpha1.ServiceConsumer) *tailnetv1alpha1.ServiceAttachment {
+func composeRemote(s *service, name string, p tailnetv1alpha1.ProxySet, c tailnetv1alpha1.ServiceConsumer) *tailnetv1alpha1.ServiceAttachment {
 	check := healthCheck(s.spec.LoadBalancing)
 	check.Path = ""
 	spec := tailnetv1alpha1.ServiceAttachmentSpec{
@@ -184,16 +184,16 @@ func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailn
 	if named && s.vip != nil {
 		spec.DNSName = s.vip.Status.AtProvider.DNSName
 	}
-	return s.attachment(name, spec)
+	return attachment(s, name, spec)
 }
 
 // copyAttachment returns an observed attachment unchanged.
-func (s *service) copyAttachment(a *tailnetv1alpha1.ServiceAttachment) *tailnetv1alpha1.ServiceAttachment {
-	return s.attachment(a.GetName(), a.Spec)
+func copyAttachment(s *service, a *tailnetv1alpha1.ServiceAttachment) *tailnetv1alpha1.ServiceAttachment {
+	return attachment(s, a.GetName(), a.Spec)
 }
 
 // attachment returns an attachment of a name.
-func (s *service) attachment(name string, spec tailnetv1alpha1.ServiceAttachmentSpec) *tailnetv1alpha1.ServiceAttachment {
+func attachment(s *service, name string, spec tailnetv1alpha1.ServiceAttachmentSpec) *tailnetv1alpha1.ServiceAttachment {
 	l := s.labels()
 	l[meta.LabelEndpoints] = spec.Endpoints
 	l[meta.LabelDirection] = strings.ToLower(string(spec.Direction))

@@ -24,25 +24,25 @@ func (s *service) children() []compose.Child {
 		return nil
 	}
 	var out []compose.Child
-	if s.wantsEndpoints() {
-		out = append(out, compose.Child{Name: nameEndpoints, Object: s.composeEndpoints(), Ready: endpointsReady(s.endpoints)})
+	if wantsEndpoints(s) {
+		out = append(out, compose.Child{Name: nameEndpoints, Object: composeEndpoints(s), Ready: endpointsReady(s.endpoints)})
 	}
-	if s.wantsVIPService() {
-		out = append(out, compose.Child{Name: nameVIPService, Object: s.composeVIPService(), Ready: s.vipReady()})
+	if wantsVIPService(s) {
+		out = append(out, compose.Child{Name: nameVIPService, Object: composeVIPService(s), Ready: s.created()})
 	}
-	attachments := s.wantedAttachments()
-	for _, name := range slices.Sorted(maps.Keys(attachments)) {
-		out = append(out, compose.Child{Name: name, Object: attachments[name], Ready: true})
+	served := attachments(s)
+	for _, name := range slices.Sorted(maps.Keys(served)) {
+		out = append(out, compose.Child{Name: name, Object: served[name], Ready: true})
 	}
-	if s.wantsDiscovery() {
-		out = append(out, compose.Child{Name: nameDiscovery, Object: s.composeDiscovery(), Ready: true})
+	if wantsDiscovery(s) {
+		out = append(out, compose.Child{Name: nameDiscovery, Object: composeDiscovery(s), Ready: true})
 	}
 	return out
 }
 
 // wantsEndpoints reports whether the endpoints of the template are wanted. An invalid selector does
 // not delete existing ones.
-func (s *service) wantsEndpoints() bool {
+func wantsEndpoints(s *service) bool {
 	broken := s.sel.err != nil && s.endpoints != nil && s.spec.EndpointTemplate != nil
 	provision := s.sel.provision && (s.verdict.Accepted || s.endpoints != nil) ||
 		s.endpoints != nil && s.keepsTemplate(s.spec.EndpointTemplate)
@@ -56,7 +56,7 @@ func endpointsReady(e *gatewayv1alpha1.TailscaleEndpoints) bool {
 
 // wantsVIPService reports whether the service is wanted. Without selected endpoints an existing
 // service stays, so that it keeps its address, but none is created.
-func (s *service) wantsVIPService() bool {
+func wantsVIPService(s *service) bool {
 	return !s.moving() && s.tailnet() != "" && (s.vip != nil || s.mayMake())
 }
 
@@ -81,7 +81,7 @@ func (s *service) labels() map[string]string {
 }
 
 // composeEndpoints returns the endpoints of the template.
-func (s *service) composeEndpoints() *gatewayv1alpha1.TailscaleEndpoints {
+func composeEndpoints(s *service) *gatewayv1alpha1.TailscaleEndpoints {
 	t := s.spec.EndpointTemplate
 	return &gatewayv1alpha1.TailscaleEndpoints{
 		ObjectMeta: metav1.ObjectMeta{
@@ -94,7 +94,7 @@ func (s *service) composeEndpoints() *gatewayv1alpha1.TailscaleEndpoints {
 }
 
 // composeVIPService returns the Tailscale Service.
-func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
+func composeVIPService(s *service) *tailnetv1alpha1.VIPService {
 	t := s.spec.VIPService
 	ports := make([]tailnetv1alpha1.ServicePort, len(t.Ports))
 	for i, p := range t.Ports {
@@ -107,9 +107,9 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 		if s.portsErr != nil {
 			ports, recordPorts = current.Ports, current.RecordPorts
 		} else if string(current.Name) == s.serviceName() {
-			ports = s.servedPorts(ports, current.Ports, prefixAttachment)
+			ports = portsForTailnet(s, ports, current.Ports, prefixAttachment)
 			if recordPorts != nil && current.RecordPorts != nil {
-				recordPorts = s.servedPorts(recordPorts, current.RecordPorts, prefixOwn)
+				recordPorts = portsForTailnet(s, recordPorts, current.RecordPorts, prefixOwn)
 			}
 		}
 	}
@@ -127,11 +127,11 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 				Tags:        compose.Tags(t.Tags),
 				Annotations: t.Annotations,
 				Sharing:     tailnetv1alpha1.Sharing(s.spec.Sharing),
-				Routes:      s.routes(),
+				Routes:      recordRoutes(s),
 				RecordTags:  compose.Tags(t.RecordTags),
 				RecordPorts: recordPorts,
 				AutoApprove: t.AutoApprove,
-				HostTags:    s.hostTags(),
+				HostTags:    hostTags(s),
 
 				AdoptionPolicy: tailnetv1alpha1.AdoptionPolicy(t.AdoptionPolicy),
 				DeletionPolicy: tailnetv1alpha1.VIPServiceDeletionPolicy(t.DeletionPolicy),
@@ -140,9 +140,9 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 	}
 }
 
-// routes returns the routes that lead to the service, for this cluster's record. A service that
+// recordRoutes returns the routes that lead to the service, for this cluster's record. A service that
 // is not shared has no record.
-func (s *service) routes() []string {
+func recordRoutes(s *service) []string {
 	if !s.shared() {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (s *service) routes() []string {
 }
 
 // hostTags returns the tags of machines that may be approved as hosts.
-func (s *service) hostTags() []tailnetv1alpha1.Tag {
+func hostTags(s *service) []tailnetv1alpha1.Tag {
 	switch {
 	case s.sel.provision && !s.sel.provisioned(s.owner):
 		return compose.Tags(s.tailnetTags, compose.Tags(s.spec.EndpointTemplate.Tags), tags(slices.Concat(s.sel.sets, s.staying)))

@@ -20,27 +20,27 @@ import (
 
 // conditions returns the conditions of the object.
 func (s *service) conditions() []compose.Condition {
-	out := []compose.Condition{s.accepted(), s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()}
+	out := []compose.Condition{accepted(s), endpointsSelected(s), vipServiceReady(s), advertised(s), approved(s)}
 	if s.routing() != nil || s.facts.conditions[meta.TypeRouted] {
-		out = append(out, s.primaryChosen())
+		out = append(out, primaryChosen(s))
 	}
 	if s.portsHealth() != nil || s.facts.conditions[meta.TypePortsHealthy] {
-		out = append(out, s.portsHealthy())
+		out = append(out, portsHealthy(s))
 	}
-	if c := s.portsAllowed(); c != nil {
+	if c := portsAllowed(s); c != nil {
 		out = append(out, *c)
 	}
 	if s.shared() {
-		out = append(out, s.conflict())
+		out = append(out, conflict(s))
 	}
 	if s.discovers() {
-		out = append(out, s.discoverySuccessful())
+		out = append(out, discoverySuccessful(s))
 	}
 	return out
 }
 
 // accepted returns the condition Accepted.
-func (s *service) accepted() compose.Condition {
+func accepted(s *service) compose.Condition {
 	if s.portsErr != nil {
 		return compose.Condition{
 			Type: meta.TypeAccepted, Status: compose.False, Reason: s.portsErr.reason,
@@ -54,7 +54,7 @@ func (s *service) accepted() compose.Condition {
 	if i := slices.IndexFunc(s.ports, func(a assignment) bool { return a.alone }); i >= 0 {
 		c.Message += fmt.Sprintf("; how requests are spread is for the Gateways whose routes name the object: proxies hand port tcp:%d to backend %s alone", s.ports[i].port, s.ports[i].backend.Name)
 	} else if !s.balances() {
-		c.Message += s.unbalanced()
+		c.Message += unbalanced(s)
 	}
 	return c
 }
@@ -66,7 +66,7 @@ func (s *service) balances() bool {
 
 // unbalanced returns what balances requests instead of a strategy that has no effect, because each
 // port has one backend. It is empty without a strategy.
-func (s *service) unbalanced() string {
+func unbalanced(s *service) string {
 	lb := s.spec.LoadBalancing
 	switch {
 	case lb == nil || lb.Strategy == "" || lb.Strategy == gatewayv1alpha1.StrategyRoundRobin:
@@ -78,7 +78,7 @@ func (s *service) unbalanced() string {
 }
 
 // endpointsSelected returns the condition EndpointsSelected.
-func (s *service) endpointsSelected() compose.Condition {
+func endpointsSelected(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeEndpointsSelected, Status: compose.False}
 	names := make([]string, len(s.sel.sets))
 	for i, p := range s.sel.sets {
@@ -110,7 +110,7 @@ func (s *service) endpointsSelected() compose.Condition {
 }
 
 // vipServiceReady returns the condition VIPServiceReady.
-func (s *service) vipServiceReady() compose.Condition {
+func vipServiceReady(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeVIPServiceReady, Status: compose.False, Reason: meta.ReasonVIPServiceCreating}
 	switch {
 	case s.moving():
@@ -119,7 +119,7 @@ func (s *service) vipServiceReady() compose.Condition {
 		c.Message = fmt.Sprintf("%s is made once endpoints are selected", s.serviceName())
 	case s.vip == nil && s.refusedSpec():
 		c.Message = fmt.Sprintf("%s is made once what the spec asks for can be served; see the condition %s", s.serviceName(), meta.TypeAccepted)
-	case s.vipReady():
+	case s.created():
 		c.Status, c.Reason = compose.True, meta.ReasonVIPServiceCreated
 		c.Message = fmt.Sprintf("%s has the address %s", s.serviceName(), s.addresses()[0])
 	default:
@@ -164,7 +164,7 @@ func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
 }
 
 // advertised returns the condition Advertised.
-func (s *service) advertised() compose.Condition {
+func advertised(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeAdvertised, Status: compose.False}
 	total, healthy := s.machines(), count(s.hosts(), tailnetv1alpha1.ServiceHost.Serves)
 	switch {
@@ -196,13 +196,13 @@ func (s *service) advertised() compose.Condition {
 		c.Reason, c.Message = p.Reason, p.Message
 	default:
 		c.Reason = meta.ReasonNoHealthyBackend
-		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet, serves all ports, and its backends answer; check that %s exists and serves its port; status.agent of the Machines shows what is missing", s.serviceName(), s.backends())
+		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet, serves all ports, and its backends answer; check that %s exists and serves its port; status.agent of the Machines shows what is missing", s.serviceName(), backendNames(s))
 	}
 	return c
 }
 
 // primaryChosen returns the condition Routed, which the provider sets once hosts were accepted.
-func (s *service) primaryChosen() compose.Condition {
+func primaryChosen(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeRouted, Reason: meta.ReasonNoHost, Message: fmt.Sprintf("No machine offers %s", s.serviceName())}
 	p := s.routing()
 	if p == nil {
@@ -221,7 +221,7 @@ func (s *service) primaryChosen() compose.Condition {
 
 // portsHealthy returns the condition PortsHealthy, which the provider sets once clients did not reach
 // a port.
-func (s *service) portsHealthy() compose.Condition {
+func portsHealthy(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypePortsHealthy, Status: compose.True, Reason: meta.ReasonPortsHealthy, Message: fmt.Sprintf("A host serves all ports of %s", s.serviceName())}
 	p := s.portsHealth()
 	switch {
@@ -233,21 +233,8 @@ func (s *service) portsHealthy() compose.Condition {
 	return c
 }
 
-// certificateProblem returns what the machines report about the certificate. It returns nil if
-// they report no problem.
-func (s *service) certificateProblem() *xpv2.Condition {
-	if s.vip == nil || s.moving() {
-		return nil
-	}
-	c := s.vip.GetCondition(meta.TypeCertificateReady)
-	if c.Status != corev1.ConditionFalse {
-		return nil
-	}
-	return &c
-}
-
-// backends returns the backends by name, for a message.
-func (s *service) backends() string {
+// backendNames returns the backends by name, for a message.
+func backendNames(s *service) string {
 	seen := map[string]bool{}
 	var names []string
 	for _, b := range s.spec.Backends {
@@ -276,7 +263,7 @@ func isOffered(h tailnetv1alpha1.ServiceHost) bool { return h.Online && h.Config
 func isPending(h tailnetv1alpha1.ServiceHost) bool { return h.Online && !h.Approved() }
 
 // approved returns the condition Approved.
-func (s *service) approved() compose.Condition {
+func approved(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeApproved}
 	var pending []string
 	for _, h := range s.hosts() {
@@ -302,31 +289,18 @@ func (s *service) approved() compose.Condition {
 	return c
 }
 
-// approvalForbidden returns the provider's condition if Tailscale does not let it approve hosts.
-// It returns nil otherwise.
-func (s *service) approvalForbidden() *xpv2.Condition {
-	if s.vip == nil || s.moving() {
-		return nil
-	}
-	c := s.vip.GetCondition(meta.TypeApproved)
-	if c.Status != corev1.ConditionFalse || c.Reason != meta.ReasonApprovalForbidden {
-		return nil
-	}
-	return &c
-}
-
 // conflict returns the condition Conflict, which the provider reports about the clusters that
 // share the service.
-func (s *service) conflict() compose.Condition {
+func conflict(s *service) compose.Condition {
 	c := compose.Condition{
 		Type:    meta.TypeConflict,
 		Reason:  compose.ReasonWaiting,
 		Message: fmt.Sprintf("Waiting for the provider to compare what the clusters want of %s", s.serviceName()),
 	}
-	if s.vip == nil || s.moving() {
+	if s.current == nil {
 		return c
 	}
-	p := s.vip.GetCondition(meta.TypeConflict)
+	p := s.current.GetCondition(meta.TypeConflict)
 	switch p.Status {
 	case corev1.ConditionTrue:
 		c.Status, c.Reason, c.Message = compose.True, p.Reason, p.Message

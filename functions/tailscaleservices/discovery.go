@@ -22,7 +22,7 @@ import (
 
 // wantsDiscovery reports whether services of the tailnet are listed. The number of results does not
 // affect the service's readiness.
-func (s *service) wantsDiscovery() bool {
+func wantsDiscovery(s *service) bool {
 	return s.discovers() && s.tailnet() != "" && (s.verdict.Accepted || s.discovery != nil)
 }
 
@@ -30,7 +30,7 @@ func (s *service) wantsDiscovery() bool {
 func (f facts) discovers() bool { return f.spec.ServiceDiscovery != nil }
 
 // composeDiscovery returns the Discovery that lists services of the tailnet.
-func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
+func composeDiscovery(s *service) *tailnetv1alpha1.Discovery {
 	d := s.spec.ServiceDiscovery
 	l := s.labels()
 	l[meta.LabelTailnet] = s.tailnet()
@@ -59,8 +59,8 @@ func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
 	return out
 }
 
-// discovered returns the discovered services, by name.
-func (s *service) discovered() []gatewayv1alpha1.DiscoveredService {
+// discoveredServices returns the discovered services, by name.
+func discoveredServices(s *service) []gatewayv1alpha1.DiscoveredService {
 	if !s.discovers() || s.discovery == nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *service) discovered() []gatewayv1alpha1.DiscoveredService {
 
 // discoverySuccessful returns the condition DiscoverySuccessful. Its message does not count
 // services, because each change of the number would cost a write in addition to that of the list.
-func (s *service) discoverySuccessful() compose.Condition {
+func discoverySuccessful(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: compose.ReasonWaiting}
 	d := s.discovery
 	switch {

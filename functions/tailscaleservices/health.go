@@ -23,7 +23,7 @@ var tiers = []tailnetv1alpha1.HealthTier{
 }
 
 // unhealthyPaths returns the number of unhealthy paths from endpoints to other clusters.
-func (s *service) unhealthyPaths(p tailnetv1alpha1.ProxySet) int32 {
+func unhealthyPaths(s *service, p tailnetv1alpha1.ProxySet) int32 {
 	if s.health == nil {
 		return 0
 	}

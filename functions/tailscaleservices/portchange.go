@@ -47,13 +47,13 @@ func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []stri
 	}
 }
 
-// servedPorts returns the wanted ports that the tailnet may already have: those that it had
+// portsForTailnet returns the wanted ports that the tailnet may already have: those that it had
 // before, and those that the attachments of all proxies which serve the service have.
 // Attachments are known by the prefix of their resource names. While there is no such port, the
 // earlier ones stay.
-func (s *service) servedPorts(wanted, previous []tailnetv1alpha1.ServicePort, prefix string) []tailnetv1alpha1.ServicePort {
+func portsForTailnet(s *service, wanted, previous []tailnetv1alpha1.ServicePort, prefix string) []tailnetv1alpha1.ServicePort {
 	out := slices.DeleteFunc(slices.Clone(wanted), func(p tailnetv1alpha1.ServicePort) bool {
-		return !slices.Contains(previous, p) && s.lacks(p, prefix)
+		return !slices.Contains(previous, p) && lacksPort(s, p, prefix)
 	})
 	// Between a list and all ports there is no intermediate step.
 	if len(out) == 0 && !slices.Contains(wanted, tailnetv1alpha1.ServicePortAll) && !slices.Contains(previous, tailnetv1alpha1.ServicePortAll) {
@@ -65,8 +65,8 @@ func (s *service) servedPorts(wanted, previous []tailnetv1alpha1.ServicePort, pr
 	return out
 }
 
-// lacks reports whether proxies serve the service, but not yet at a port.
-func (s *service) lacks(port tailnetv1alpha1.ServicePort, prefix string) bool {
+// lacksPort reports whether proxies serve the service, but not yet at a port.
+func lacksPort(s *service, port tailnetv1alpha1.ServicePort, prefix string) bool {
 	for name, a := range s.attachments {
 		if !strings.HasPrefix(name, prefix) || !hasAddresses(a) {
 			continue

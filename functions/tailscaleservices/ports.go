@@ -78,13 +78,13 @@ type share struct {
 func (a assignment) http() bool { return a.backend.Protocol.Requests() }
 
 // assign returns each port of the service with its backend and the backend's address.
-func (s *service) assign() ([]assignment, *specError) {
+func assign(s *service) ([]assignment, *specError) {
 	if s.unfilled != nil {
 		return nil, s.unfilled
 	}
 	ports, err := assignPorts(s.spec, s.routed())
 	if err == nil {
-		err = s.checkNetworking(ports)
+		err = checkNetworking(s, ports)
 	}
 	if err == nil {
 		err = s.locate(ports)
@@ -248,16 +248,16 @@ func fields(backends []int) string {
 
 // checkNetworking returns an error if the kernel of a pod with the networking of the selected proxies
 // cannot do what the ports need. If the endpoints do not report this, their agents do.
-func (s *service) checkNetworking(ports []assignment) *specError {
+func checkNetworking(s *service, ports []assignment) *specError {
 	if allPorts(ports) {
-		if field := s.withNetworking(tailnetv1alpha1.NetworkingUserspace); field != "" {
+		if field := withNetworking(s, tailnetv1alpha1.NetworkingUserspace); field != "" {
 			return &specError{reason: meta.ReasonUnsupported, message: fmt.Sprintf(
 				"spec.vipService.ports %s needs proxies with Kernel networking; set %s, or name ports",
 				gatewayv1alpha1.ServicePortAll, field)}
 		}
 		return nil
 	}
-	field := s.withNetworking(tailnetv1alpha1.NetworkingKernel)
+	field := withNetworking(s, tailnetv1alpha1.NetworkingKernel)
 	if field == "" {
 		return nil
 	}
@@ -279,7 +279,7 @@ func (s *service) checkNetworking(ports []assignment) *specError {
 
 // withNetworking returns the field that gives selected ingress proxies a kind of networking, for a
 // message. It is empty if they have another kind.
-func (s *service) withNetworking(n tailnetv1alpha1.Networking) string {
+func withNetworking(s *service, n tailnetv1alpha1.Networking) string {
 	for _, p := range s.sel.sets {
 		for _, m := range p.Spec.Sets {
 			if m.Direction == tailnetv1alpha1.DirectionIngress && m.Networking == string(n) {

@@ -6,10 +6,6 @@ package tailscaleservices
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
@@ -21,12 +17,13 @@ import (
 // end in a hash, so no other child of any service has such a name.
 const suffixOwn = "own-service"
 
-// A service is derived from the facts about a Tailscale Service. Its methods return the parts of a
-// plan.
+// A service is what follows from the facts about a Tailscale Service. Functions of it return the
+// parts of a plan: attachments, conditions, children and the status.
 type service struct {
 	facts
 
 	sel selection
+	presence
 	succession
 
 	// verdict reports whether the namespace may use the tailnet in the way of the spec.
@@ -40,7 +37,9 @@ type service struct {
 
 // selectFor returns the service with only the selected endpoints.
 func selectFor(f facts) *service {
-	return &service{facts: f, sel: selectEndpoints(f)}
+	s := &service{facts: f, sel: selectEndpoints(f)}
+	s.presence = present(f, s.tailnet())
+	return s
 }
 
 // newService returns the service of complete facts.
@@ -49,9 +48,9 @@ func newService(f facts) *service {
 	s.succession = s.succeed()
 	s.verdict = f.access
 	if f.access.Accepted {
-		s.verdict = f.access.Within(s.violations(f.access.Grant)...)
+		s.verdict = f.access.Within(violations(s, f.access.Grant)...)
 	}
-	s.ports, s.portsErr = s.assign()
+	s.ports, s.portsErr = assign(s)
 	return s
 }
 
@@ -67,7 +66,7 @@ func (s *service) tailnet() string {
 
 // violations returns how the spec violates the namespace's grant. Elements without a violation are
 // nil.
-func (s *service) violations(g *allow.Grant) []*allow.ViolationError {
+func violations(s *service, g *allow.Grant) []*allow.ViolationError {
 	v := s.spec.VIPService
 	name := "spec.vipService.name"
 	if v.Name == "" {
@@ -107,78 +106,9 @@ func (s *service) moving() bool {
 	return t != "" && t != s.tailnet()
 }
 
-// addresses returns the addresses of the service. There are none at first.
-func (s *service) addresses() []string {
-	if s.vip == nil || s.moving() {
-		return nil
-	}
-	return s.vip.Status.AtProvider.Addresses
-}
-
-// tailnetPorts returns the service's ports in the tailnet. There are none until they are known.
-func (s *service) tailnetPorts() []string {
-	if s.vip == nil || s.moving() {
-		return nil
-	}
-	return s.vip.Status.AtProvider.Ports
-}
-
-// ownAddresses returns the addresses of this cluster's separate service, in addition to the shared
-// one. There are none at first.
-func (s *service) ownAddresses() []string {
-	if s.vip == nil || s.moving() || s.vip.Status.AtProvider.OwnServiceName == "" {
-		return nil
-	}
-	return s.vip.Status.AtProvider.OwnAddresses
-}
-
-// hosts returns the hosts of this cluster that offer the service. Those of other clusters, which
-// may have the same names, are in their records.
-func (s *service) hosts() []tailnetv1alpha1.ServiceHost {
-	return slices.DeleteFunc(slices.Clone(s.allHosts()), func(h tailnetv1alpha1.ServiceHost) bool {
-		return s.shared() && !h.Local
-	})
-}
-
-// allHosts returns the hosts that offer the service, of all clusters.
-func (s *service) allHosts() []tailnetv1alpha1.ServiceHost {
-	if s.vip == nil || s.moving() {
-		return nil
-	}
-	return s.vip.Status.AtProvider.Hosts
-}
-
 // shared reports whether other clusters may also define the service.
 func (f facts) shared() bool {
 	return f.spec.Sharing == gatewayv1alpha1.SharingShared
-}
-
-// remotes returns the other clusters that share the service, by cluster ID. It omits the record of
-// this cluster, which has the name of its separate service.
-func (s *service) remotes() []tailnetv1alpha1.ServiceConsumer {
-	if !s.shared() || s.vip == nil || s.moving() {
-		return nil
-	}
-	o := s.vip.Status.AtProvider
-	return slices.DeleteFunc(slices.Clone(o.Consumers), func(c tailnetv1alpha1.ServiceConsumer) bool {
-		return c.ServiceName == o.OwnServiceName
-	})
-}
-
-// dnsName returns the DNS name of the service. It is empty until the tailnet's name is known.
-func (s *service) dnsName() string {
-	if s.vip == nil || s.moving() {
-		return ""
-	}
-	return s.vip.Status.AtProvider.DNSName
-}
-
-// vipReady reports whether the service has its desired state in the tailnet, with an address and a
-// DNS name.
-func (s *service) vipReady() bool {
-	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" &&
-		s.vip.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
-		s.vip.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
 }
 
 // nameReported reports whether the status has the service's DNS name. The object is not Ready before
@@ -200,37 +130,6 @@ func (s *service) answers() bool {
 		return !s.shared() || count(s.allHosts(), tailnetv1alpha1.ServiceHost.Serves) > 0
 	}
 	return count(s.hosts(), tailnetv1alpha1.ServiceHost.Serves) > 0
-}
-
-// isUnrouted reports whether control has made no host of the service primary, or has not done so yet:
-// clients have no route to it. A state that the provider does not know does not count.
-func (s *service) isUnrouted() bool {
-	c := s.routing()
-	return c != nil && (c.Status == corev1.ConditionFalse || c.Reason == meta.ReasonWaitingForPrimary)
-}
-
-// routing returns the provider's condition Routed. It returns nil if there is none.
-func (s *service) routing() *xpv2.Condition {
-	if s.vip == nil || s.moving() {
-		return nil
-	}
-	c := s.vip.GetCondition(meta.TypeRouted)
-	if c.Reason == "" {
-		return nil
-	}
-	return &c
-}
-
-// portsHealth returns the provider's condition PortsHealthy. It returns nil if there is none.
-func (s *service) portsHealth() *xpv2.Condition {
-	if s.vip == nil || s.moving() {
-		return nil
-	}
-	c := s.vip.GetCondition(meta.TypePortsHealthy)
-	if c.Reason == "" {
-		return nil
-	}
-	return &c
 }
 
 // routeOnly reports whether this cluster does not host the service: none of the selected endpoints

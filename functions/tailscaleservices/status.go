@@ -71,16 +71,16 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 			HealthyBackends: healthy,
 		}
 	}
-	if s.shared() && s.vip != nil && !s.moving() {
-		out.ClusterCount = s.vip.Status.AtProvider.ConsumerCount
+	if s.shared() && s.current != nil {
+		out.ClusterCount = s.current.Status.AtProvider.ConsumerCount
 	}
 	for _, c := range s.remotes() {
 		out.RemoteClusters = append(out.RemoteClusters, remoteCluster(c))
 	}
-	out.DiscoveredServices = s.discovered()
+	out.DiscoveredServices = discoveredServices(s)
 	out.LoadBalancingStatus = s.loadBalancing()
 	for _, p := range s.sel.sets {
-		out.SelectedEndpoints = append(out.SelectedEndpoints, s.selected(p))
+		out.SelectedEndpoints = append(out.SelectedEndpoints, selectedStatus(s, p))
 	}
 	return out
 }
@@ -100,18 +100,18 @@ func remoteCluster(c tailnetv1alpha1.ServiceConsumer) gatewayv1alpha1.RemoteClus
 	return out
 }
 
-// selected returns the status of selected endpoints.
-func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedEndpoints {
+// selectedStatus returns the status of selected endpoints.
+func selectedStatus(s *service, p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedEndpoints {
 	healthy := count(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return h.Serves() && hosts(p, h) })
 	out := gatewayv1alpha1.SelectedEndpoints{
 		Name:      p.Spec.Endpoints,
 		Namespace: s.owner.Namespace,
-		Machines:  s.hosting(p),
+		Machines:  hostNames(s, p),
 		Status:    statusPending,
 		HealthStatus: gatewayv1alpha1.SelectedHealth{
 			HealthyMachines:      healthy,
 			UnhealthyMachines:    max(machines(p)-healthy, 0),
-			UnhealthyRemotePaths: s.unhealthyPaths(p),
+			UnhealthyRemotePaths: unhealthyPaths(s, p),
 		},
 	}
 	switch {
@@ -127,9 +127,9 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 // the maximum length of their names.
 const maxMachines, maxName = 128, 253
 
-// hosting returns the names in the tailnet of the machines of endpoints that host the service. They
+// hostNames returns the names in the tailnet of the machines of endpoints that host the service. They
 // change only together with the counts, because each change of the status is a write.
-func (s *service) hosting(p tailnetv1alpha1.ProxySet) []string {
+func hostNames(s *service, p tailnetv1alpha1.ProxySet) []string {
 	var out []string
 	for _, h := range s.hosts() {
 		if name := names.InTailnet(h.Name); name != "" && len(name) <= maxName && h.Serves() && hosts(p, h) {
