@@ -77,8 +77,8 @@ EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/files/crds
 GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* package/function/input/*.yaml $(EXTENSION_CRDS)/*
 
 .PHONY: new-kind
-new-kind: ## Scaffold a managed kind: make new-kind NAME=UserGroup SCOPE=users. CONTRIBUTING.md goes on from there.
-	go run ./hack/newkind $${NAME:?name a kind: make new-kind NAME=UserGroup} --scope=$(SCOPE)
+new-kind: ## Scaffold a managed kind: make new-kind NAME=UserGroup SCOPE=users, with PLURAL if it is irregular. CONTRIBUTING.md goes on from there.
+	go run ./hack/newkind $${NAME:?name a kind: make new-kind NAME=UserGroup} --scope=$(SCOPE) $(if $(PLURAL),--plural=$(PLURAL))
 	$(MAKE) --no-print-directory generate
 
 # The OAuth scope that Tailscale's API wants for calls on a new kind.

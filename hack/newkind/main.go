@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command newkind scaffolds a managed kind: its types, the calls of Tailscale's API, the
-// controller with a test, its registration, an example, an integration case, and its row in
-// docs/credentials.md. The reference page comes with make generate.
+// controller with a test, its registration, an example and an integration case. The reference page
+// comes with make generate.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"go/format"
@@ -29,9 +30,10 @@ import (
 var templates embed.FS
 
 type cli struct {
-	Name  string `arg:""               help:"Kind in singular and PascalCase, such as UserGroup."`
-	Scope string `default:"all"        help:"OAuth scope that Tailscale's API wants for calls on the kind."`
-	Root  string `default:"."          help:"Folder of the repository." type:"existingdir"`
+	Name   string `arg:"" help:"Kind in singular and PascalCase, such as UserGroup."`
+	Plural string `help:"Plural of the kind in PascalCase, such as Policies. Default: the kind with an s."`
+	Scope  string `default:"all" help:"OAuth scope that Tailscale's API requires for calls on the kind."`
+	Root   string `default:"." help:"Folder of the repository." type:"existingdir"`
 }
 
 func main() {
@@ -50,8 +52,9 @@ const next = `
 Next, see "A new kind" in CONTRIBUTING.md:
   1. the fields of the types, and the calls of Tailscale's API with their source
   2. the simulator: routes and scope in internal/tailnetsim
-  3. make generate
-  4. make test-unit, and make test-controllers
+  3. the OAuth scope in docs/credentials.md
+  4. make generate
+  5. make test-unit, and make test-controllers
 `
 
 // names are the forms of a kind's name that templates use.
@@ -60,31 +63,36 @@ type names struct {
 	Camel        string // userGroup
 	Lower        string // usergroup
 	Words        string // user group
+	Plural       string // UserGroups
+	PluralCamel  string // userGroups
+	PluralLower  string // usergroups
+	PluralWords  string // user groups
 	Path         string // user-groups
 	Article      string // a
 	ArticleUpper string // A
 	Scope        string
 }
 
-var kindName = regexp.MustCompile(`^[A-Z][a-zA-Z]*[a-z]$`)
+// pascalCase matches kinds and their plurals.
+var pascalCase = regexp.MustCompile(`^[A-Z][a-zA-Z]*[a-z]$`)
 
-func newNames(kind, scope string) (names, error) {
-	if !kindName.MatchString(kind) || strings.HasSuffix(kind, "s") {
-		return names{}, errors.Errorf("cannot use %q: a kind is a singular word in PascalCase, such as UserGroup", kind)
+func newNames(kind, plural, scope string) (names, error) {
+	if plural == "" && strings.HasSuffix(kind, "s") {
+		return names{}, errors.Errorf("cannot use %q: a kind is singular; set --plural if this one is", kind)
 	}
-	var words []string
-	for _, r := range kind {
-		if unicode.IsUpper(r) {
-			words = append(words, "")
+	plural = cmp.Or(plural, kind+"s")
+	for _, n := range []string{kind, plural} {
+		if !pascalCase.MatchString(n) {
+			return names{}, errors.Errorf("cannot use %q: a kind is a word in PascalCase, such as UserGroup", n)
 		}
-		words[len(words)-1] += string(unicode.ToLower(r))
+	}
+	if plural == kind {
+		return names{}, errors.Errorf("cannot use %q for the kind and its plural: the functions of the client need two names", kind)
 	}
 	n := names{
-		Kind:    kind,
-		Camel:   strings.ToLower(kind[:1]) + kind[1:],
-		Lower:   strings.ToLower(kind),
-		Words:   strings.Join(words, " "),
-		Path:    strings.Join(words, "-") + "s",
+		Kind: kind, Camel: camel(kind), Lower: strings.ToLower(kind), Words: strings.Join(words(kind), " "),
+		Plural: plural, PluralCamel: camel(plural), PluralLower: strings.ToLower(plural), PluralWords: strings.Join(words(plural), " "),
+		Path:    strings.Join(words(plural), "-"),
 		Article: "a", ArticleUpper: "A",
 		Scope: scope,
 	}
@@ -94,11 +102,26 @@ func newNames(kind, scope string) (names, error) {
 	return n, nil
 }
 
+// camel returns a name in PascalCase in camelCase.
+func camel(name string) string { return strings.ToLower(name[:1]) + name[1:] }
+
+// words returns the words of a name in PascalCase, in lower case.
+func words(name string) []string {
+	var out []string
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			out = append(out, "")
+		}
+		out[len(out)-1] += string(unicode.ToLower(r))
+	}
+	return out
+}
+
 // files returns the templates of new files, by path.
 func (n names) files() map[string]string {
 	return map[string]string{
 		"apis/tailnet/v1alpha1/" + n.Lower + "_types.go":              "types.go.tmpl",
-		"internal/tailscale/" + n.Lower + "s.go":                      "client.go.tmpl",
+		"internal/tailscale/" + n.PluralLower + ".go":                 "client.go.tmpl",
 		"internal/controller/" + n.Lower + "/" + n.Lower + ".go":      "controller.go.tmpl",
 		"internal/controller/" + n.Lower + "/setup.go":                "setup.go.tmpl",
 		"internal/controller/" + n.Lower + "/" + n.Lower + "_test.go": "controller_test.go.tmpl",
@@ -115,24 +138,16 @@ type insertion struct {
 
 // insertions returns the lines that register a kind.
 func (n names) insertions() []insertion {
-	const gv = "apis/tailnet/v1alpha1/groupversion.go"
 	const module = "github.com/tailscale-gateway/tailscale-gateway"
 	return []insertion{
-		{gv, "// Kinds of this group", "\n)", fmt.Sprintf("\t%sKind = %q", n.Kind, n.Kind)},
-		{gv, "// GroupVersionKinds by kind", "\n)", fmt.Sprintf("\t%sGroupVersionKind = SchemeGroupVersion.WithKind(%sKind)", n.Kind, n.Kind)},
-		{gv, "s.AddKnownTypes(", "\n\t)", fmt.Sprintf("\t\t&%s{}, &%sList{},", n.Kind, n.Kind)},
 		{"internal/controller/setup.go", "import (", "\n)", fmt.Sprintf("\t%q", module+"/internal/controller/"+n.Lower)},
 		{"internal/controller/setup.go", "return []kinds.Registration{", "\n\t}", fmt.Sprintf("\t\t%s.Kind(o),", n.Lower)},
-		{"internal/tailscale/client.go", "type Client struct {", "\n\tvalues *tailnetValues", fmt.Sprintf("\t%ss *list[%s]\n", n.Camel, n.Kind)},
-		{"internal/tailscale/client.go", "func clientWith(", "\n\tc.values = ", fmt.Sprintf("\tc.%ss = &list[%s]{match: is%s, clock: clk, load: counted(o.Metrics, %q, c.load%ss)}", n.Camel, n.Kind, n.Kind, n.Path, n.Kind)},
-		{"test/integration/cases_test.go", "return []anyCase{", "\n\t}", fmt.Sprintf("\t\t%sCase().erase(),", n.Camel)},
-		{"docs/credentials.md", "| kinds | OAuth scopes |", "\n\n", fmt.Sprintf("| %s | `%s` |", n.Kind, n.Scope)},
 	}
 }
 
 // run writes all files, or none if one of them cannot be rendered. It returns their paths.
 func (c *cli) run() ([]string, error) {
-	n, err := newNames(c.Name, c.Scope)
+	n, err := newNames(c.Name, c.Plural, c.Scope)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 const root = "../.."
 
 // copied are the files and folders that a scaffold changes or needs to compile.
-var copied = []string{"go.mod", "go.sum", "apis", "internal", "hack", "test/integration", "test/apiserver", "test/gitops", "test/retry", "docs/credentials.md", "examples/managed", "package/configuration", "package/configuration-claims", "package/provider", "deploy/kustomization"}
+var copied = []string{"go.mod", "go.sum", "apis", "internal", "hack", "test/integration", "test/apiserver", "test/gitops", "test/retry", "examples/managed", "package/configuration", "package/configuration-claims", "package/provider", "deploy/kustomization"}
 
 func copyTree(t *testing.T) string {
 	t.Helper()
@@ -54,18 +54,14 @@ func TestScaffold(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"apis/tailnet/v1alpha1/groupversion.go",
 		"apis/tailnet/v1alpha1/providerconfig_types.go",
 		"apis/tailnet/v1alpha1/usergroup_types.go",
-		"docs/credentials.md",
 		"examples/managed/usergroup.yaml",
 		"internal/controller/setup.go",
 		"internal/controller/usergroup/setup.go",
 		"internal/controller/usergroup/usergroup.go",
 		"internal/controller/usergroup/usergroup_test.go",
-		"internal/tailscale/client.go",
 		"internal/tailscale/usergroups.go",
-		"test/integration/cases_test.go",
 		"test/integration/kind_usergroup_test.go",
 	}
 	if diff := cmp.Diff(want, files); diff != "" {
@@ -93,17 +89,21 @@ func TestNames(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		kind   string
+		plural string
 		want   names
 		err    bool
 	}{
-		"Words":  {reason: "Each form follows the words.", kind: "UserGroup", want: names{Kind: "UserGroup", Camel: "userGroup", Lower: "usergroup", Words: "user group", Path: "user-groups", Article: "a", ArticleUpper: "A", Scope: "all"}},
-		"Vowel":  {reason: "A vowel changes the article.", kind: "Invite", want: names{Kind: "Invite", Camel: "invite", Lower: "invite", Words: "invite", Path: "invites", Article: "an", ArticleUpper: "An", Scope: "all"}},
-		"Plural": {reason: "A kind is singular.", kind: "Users", err: true},
-		"Lower":  {reason: "A kind is in PascalCase.", kind: "userGroup", err: true},
+		"Words":     {reason: "Each form follows the words.", kind: "UserGroup", want: names{Kind: "UserGroup", Camel: "userGroup", Lower: "usergroup", Words: "user group", Plural: "UserGroups", PluralCamel: "userGroups", PluralLower: "usergroups", PluralWords: "user groups", Path: "user-groups", Article: "a", ArticleUpper: "A", Scope: "all"}},
+		"Vowel":     {reason: "A vowel changes the article.", kind: "Invite", want: names{Kind: "Invite", Camel: "invite", Lower: "invite", Words: "invite", Plural: "Invites", PluralCamel: "invites", PluralLower: "invites", PluralWords: "invites", Path: "invites", Article: "an", ArticleUpper: "An", Scope: "all"}},
+		"Irregular": {reason: "A plural may have another form.", kind: "DevicePolicy", plural: "DevicePolicies", want: names{Kind: "DevicePolicy", Camel: "devicePolicy", Lower: "devicepolicy", Words: "device policy", Plural: "DevicePolicies", PluralCamel: "devicePolicies", PluralLower: "devicepolicies", PluralWords: "device policies", Path: "device-policies", Article: "a", ArticleUpper: "A", Scope: "all"}},
+		"Same":      {reason: "Functions of one and of all objects need two names.", kind: "Access", plural: "Access", err: true},
+		"BadPlural": {reason: "A plural is in PascalCase.", kind: "DevicePolicy", plural: "devicepolicies", err: true},
+		"Plural":    {reason: "A kind is singular.", kind: "Users", err: true},
+		"Lower":     {reason: "A kind is in PascalCase.", kind: "userGroup", err: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := newNames(tc.kind, "all")
+			got, err := newNames(tc.kind, tc.plural, "all")
 			if (err != nil) != tc.err {
 				t.Fatalf("\n%s\nnewNames(...): %v", tc.reason, err)
 			}

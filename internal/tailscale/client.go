@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -113,13 +114,16 @@ type Client struct {
 	// signer wraps auth keys. Nil wraps none.
 	signer *LockSigner
 
+	metrics *Metrics
+	clock   clock.PassiveClock
+
 	services *list[Service]
 	devices  *list[Device]
 	authKeys *list[Key]
 
-	webhooks     *list[Webhook]
-	credentials  *list[Key] // OAuth clients and federated identities.
-	integrations *list[PostureIntegration]
+	// lists are the lists of the other kinds by the name of their call, see listOfKind. Guarded clients
+	// share them.
+	lists *sync.Map
 
 	values *tailnetValues
 }
@@ -158,16 +162,25 @@ func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 		tailnet:    tailnet,
 		listMaxAge: o.ListMaxAge,
 		login:      l,
+		metrics:    o.Metrics,
+		clock:      o.clock(),
+		lists:      &sync.Map{},
 	}
-	clk := o.clock()
-	c.services = &list[Service]{match: isService, clock: clk, load: counted(o.Metrics, listServices, c.loadServices)}
-	c.devices = &list[Device]{match: isDevice, clock: clk, load: counted(o.Metrics, listDevices, c.loadDevices)}
-	c.authKeys = &list[Key]{match: isKey, clock: clk, load: counted(o.Metrics, "keys", (&authKeyLoader{client: c}).load)}
-	c.webhooks = &list[Webhook]{match: isWebhook, clock: clk, load: counted(o.Metrics, "webhooks", c.loadWebhooks)}
-	c.credentials = &list[Key]{match: isKey, clock: clk, load: counted(o.Metrics, "trust-credentials", c.loadTrustCredentials)}
-	c.integrations = &list[PostureIntegration]{match: isPostureIntegration, clock: clk, load: counted(o.Metrics, "posture-integrations", c.loadPostureIntegrations)}
-	c.values = newTailnetValues(c, clk)
+	c.services = &list[Service]{match: isService, clock: c.clock, load: counted(o.Metrics, listServices, c.loadServices)}
+	c.devices = &list[Device]{match: isDevice, clock: c.clock, load: counted(o.Metrics, listDevices, c.loadDevices)}
+	c.authKeys = &list[Key]{match: isKey, clock: c.clock, load: counted(o.Metrics, "keys", (&authKeyLoader{client: c}).load)}
+	c.values = newTailnetValues(c, c.clock)
 	return c
+}
+
+// listOfKind returns the shared list of a kind, which the first call creates. The name is that of its
+// list call in metrics.
+func listOfKind[T any](c *Client, name string, match func(item T, key string) bool, load func(context.Context) ([]T, time.Time, error)) *list[T] {
+	l, ok := c.lists.Load(name)
+	if !ok {
+		l, _ = c.lists.LoadOrStore(name, &list[T]{match: match, clock: c.clock, load: counted(c.metrics, name, load)})
+	}
+	return l.(*list[T]) //nolint:forcetypeassert // Each kind has a name of its own.
 }
 
 // counted returns a load function whose calls the metrics count.

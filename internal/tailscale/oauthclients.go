@@ -64,10 +64,15 @@ func (c *Client) listKeys(ctx context.Context, all bool) ([]Key, time.Time, erro
 	return listOf[Key](ctx, c, r, "keys")
 }
 
+// credentials returns the shared list of OAuth clients and federated identities.
+func (c *Client) credentials() *list[Key] {
+	return listOfKind(c, "trust-credentials", isKey, c.loadTrustCredentials)
+}
+
 // TrustCredentials returns the tailnet's OAuth clients and federated identities,
 // without their secrets, from a shared list.
 func (c *Client) TrustCredentials(ctx context.Context, staleness Staleness) ([]Key, error) {
-	l, _, err := c.credentials.get(ctx, c.maxAge(staleness))
+	l, _, err := c.credentials().get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
@@ -92,9 +97,9 @@ func (c *Client) CreateOAuthClient(ctx context.Context, r OAuthClientRequest) (*
 	}
 	k, err := c.api.Keys().CreateOAuthClient(ctx, r)
 	if err != nil {
-		return nil, c.credentials.createFailed(classify(err, scopeOAuthKeys, true))
+		return nil, c.credentials().createFailed(classify(err, scopeOAuthKeys, true))
 	}
-	return k, c.credentials.add(k.ID, listed(*k, KeyTypeOAuthClient))
+	return k, c.credentials().add(k.ID, listed(*k, KeyTypeOAuthClient))
 }
 
 // SetOAuthClient replaces all fields of an OAuth client except for its ID and secret.
@@ -102,7 +107,7 @@ func (c *Client) SetOAuthClient(ctx context.Context, id string, r OAuthClientReq
 	if err := c.checkTags(r.Tags); err != nil {
 		return err
 	}
-	return c.credentials.write(id, func() (fold[Key], error) {
+	return c.credentials().write(id, func() (fold[Key], error) {
 		if err := c.setCredential(ctx, scopeOAuthKeys, id, KeyTypeOAuthClient, r); err != nil {
 			return nil, err
 		}
@@ -123,9 +128,9 @@ func (c *Client) CreateFederatedIdentity(ctx context.Context, r FederatedIdentit
 	}
 	k, err := c.api.Keys().CreateFederatedIdentity(ctx, r)
 	if err != nil {
-		return nil, c.credentials.createFailed(classify(err, scopeFederatedKeys, true))
+		return nil, c.credentials().createFailed(classify(err, scopeFederatedKeys, true))
 	}
-	return k, c.credentials.add(k.ID, listed(*k, KeyTypeFederatedIdentity))
+	return k, c.credentials().add(k.ID, listed(*k, KeyTypeFederatedIdentity))
 }
 
 // SetFederatedIdentity replaces all fields of a federated identity except for its ID.
@@ -133,7 +138,7 @@ func (c *Client) SetFederatedIdentity(ctx context.Context, id string, r Federate
 	if err := c.checkTags(r.Tags); err != nil {
 		return err
 	}
-	return c.credentials.write(id, func() (fold[Key], error) {
+	return c.credentials().write(id, func() (fold[Key], error) {
 		if err := c.setCredential(ctx, scopeFederatedKeys, id, KeyTypeFederatedIdentity, r); err != nil {
 			return nil, err
 		}
@@ -164,7 +169,7 @@ func (c *Client) setCredential(ctx context.Context, scope, id, keyType string, c
 }
 
 func (c *Client) deleteCredential(ctx context.Context, id, scope string) error {
-	return c.credentials.write(id, func() (fold[Key], error) {
+	return c.credentials().write(id, func() (fold[Key], error) {
 		return removed[Key], ignoreNotFound(classify(c.api.Keys().Delete(ctx, id), scope, false))
 	})
 }

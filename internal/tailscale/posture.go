@@ -49,9 +49,14 @@ func (c *Client) loadPostureIntegrations(ctx context.Context) ([]PostureIntegrat
 	return listOf[PostureIntegration](ctx, c, r, "integrations")
 }
 
+// integrations returns the shared list of posture integrations.
+func (c *Client) integrations() *list[PostureIntegration] {
+	return listOfKind(c, "posture-integrations", isPostureIntegration, c.loadPostureIntegrations)
+}
+
 // PostureIntegrations returns the tailnet's integrations from a shared list.
 func (c *Client) PostureIntegrations(ctx context.Context, staleness Staleness) ([]PostureIntegration, error) {
-	l, _, err := c.integrations.get(ctx, c.maxAge(staleness))
+	l, _, err := c.integrations().get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
@@ -72,9 +77,9 @@ func (c *Client) PostureIntegration(ctx context.Context, id string) (*PostureInt
 func (c *Client) CreatePostureIntegration(ctx context.Context, p PostureIntegrationRequest) (string, error) {
 	created, err := c.api.DevicePosture().CreateIntegration(ctx, p)
 	if err != nil {
-		return "", c.integrations.createFailed(classify(err, scopePosture, true))
+		return "", c.integrations().createFailed(classify(err, scopePosture, true))
 	}
-	return created.ID, c.integrations.add(created.ID, PostureIntegration{PostureIntegration: *created})
+	return created.ID, c.integrations().add(created.ID, PostureIntegration{PostureIntegration: *created})
 }
 
 // UpdatePostureIntegration sets all fields of an integration except for its provider. An empty
@@ -85,7 +90,7 @@ func (c *Client) UpdatePostureIntegration(ctx context.Context, id, cloudID, clie
 	if secret != "" {
 		body["clientSecret"] = secret
 	}
-	return c.integrations.write(id, func() (fold[PostureIntegration], error) {
+	return c.integrations().write(id, func() (fold[PostureIntegration], error) {
 		if err := c.raw(ctx, scopePosture, http.MethodPatch, body, nil, "posture", "integrations", id); err != nil {
 			return nil, err
 		}
@@ -96,7 +101,7 @@ func (c *Client) UpdatePostureIntegration(ctx context.Context, id, cloudID, clie
 // DeletePostureIntegration removes an integration. It returns no error if the integration does not
 // exist.
 func (c *Client) DeletePostureIntegration(ctx context.Context, id string) error {
-	return c.integrations.write(id, func() (fold[PostureIntegration], error) {
+	return c.integrations().write(id, func() (fold[PostureIntegration], error) {
 		err := c.api.DevicePosture().DeleteIntegration(ctx, id)
 		return removed[PostureIntegration], ignoreNotFound(classify(err, scopePosture, false))
 	})

@@ -23,9 +23,14 @@ func (c *Client) loadWebhooks(ctx context.Context) ([]Webhook, time.Time, error)
 	return l, time.Time{}, classify(err, scopeWebhooks, true)
 }
 
+// webhooks returns the shared list of webhooks.
+func (c *Client) webhooks() *list[Webhook] {
+	return listOfKind(c, "webhooks", isWebhook, c.loadWebhooks)
+}
+
 // Webhooks returns the tailnet's webhooks from a shared list.
 func (c *Client) Webhooks(ctx context.Context, staleness Staleness) ([]Webhook, error) {
-	l, _, err := c.webhooks.get(ctx, c.maxAge(staleness))
+	l, _, err := c.webhooks().get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
@@ -44,14 +49,14 @@ func (c *Client) CreateWebhook(ctx context.Context, url, providerType string, su
 		Subscriptions: subscriptionTypes(subscriptions),
 	})
 	if err != nil {
-		return nil, c.webhooks.createFailed(classify(err, scopeWebhooks, true))
+		return nil, c.webhooks().createFailed(classify(err, scopeWebhooks, true))
 	}
-	return w, c.webhooks.add(w.EndpointID, withoutSecret(*w))
+	return w, c.webhooks().add(w.EndpointID, withoutSecret(*w))
 }
 
 // SetWebhookSubscriptions replaces the events that a webhook sends.
 func (c *Client) SetWebhookSubscriptions(ctx context.Context, id string, subscriptions []string) error {
-	return c.webhooks.write(id, func() (fold[Webhook], error) {
+	return c.webhooks().write(id, func() (fold[Webhook], error) {
 		if _, err := c.api.Webhooks().Update(ctx, id, subscriptionTypes(subscriptions)); err != nil {
 			return nil, classify(err, scopeWebhooks, false)
 		}
@@ -73,7 +78,7 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, id string) (string, er
 
 // DeleteWebhook removes a webhook. It returns no error if the webhook does not exist.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
-	return c.webhooks.write(id, func() (fold[Webhook], error) {
+	return c.webhooks().write(id, func() (fold[Webhook], error) {
 		return removed[Webhook], ignoreNotFound(classify(c.api.Webhooks().Delete(ctx, id), scopeWebhooks, false))
 	})
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
+func init() { addCase(authKeyCase()) }
+
 func authKeyCase() kindCase[*v1alpha1.AuthKey] {
 	request := func(tags ...string) tsclient.CreateKeyRequest {
 		r := tsclient.CreateKeyRequest{ExpirySeconds: 3600, Description: "of somebody else"}

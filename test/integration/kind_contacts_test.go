@@ -12,6 +12,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
+func init() { addCase(contactsCase()) }
+
 func contactsCase() kindCase[*v1alpha1.Contacts] {
 	set := func(e *env, kind tsclient.ContactType, email string) {
 		e.must(e.tailnet.Contacts().Update(e.Context(), kind, tsclient.UpdateContactRequest{Email: &email}))

@@ -18,6 +18,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
+func init() { addCase(deviceCase()) }
+
 // deviceCase creates the device with the object, so that it counts as the object's: deletionPolicy
 // Delete deletes it at the end.
 func deviceCase() kindCase[*v1alpha1.Device] {

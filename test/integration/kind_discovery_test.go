@@ -14,6 +14,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
+func init() { addCase(discoveryCase()) }
+
 func discoveryCase() kindCase[*v1alpha1.Discovery] {
 	const reads = "a Discovery only reads"
 	// The devices of Seed that each pattern matches.

@@ -13,6 +13,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
+func init() { addCase(dnsCase()) }
+
 func dnsCase() kindCase[*v1alpha1.DNS] {
 	// The tailnet's settings that the object names.
 	type seen struct {

@@ -14,6 +14,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
+func init() { addCase(federatedIdentityCase()) }
+
 func federatedIdentityCase() kindCase[*v1alpha1.FederatedIdentity] {
 	create := func(e *env) string {
 		k, err := e.tailnet.Keys().CreateFederatedIdentity(e.Context(), tsclient.CreateFederatedIdentityRequest{

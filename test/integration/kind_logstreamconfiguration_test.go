@@ -30,6 +30,8 @@ func tokenRef(key string) *xpv2.LocalSecretKeySelector {
 	return &xpv2.LocalSecretKeySelector{LocalSecretReference: xpv2.LocalSecretReference{Name: siem}, Key: key}
 }
 
+func init() { addCase(logstreamConfigurationCase()) }
+
 func logstreamConfigurationCase() kindCase[*v1alpha1.LogstreamConfiguration] {
 	type seen struct {
 		Destination, URL, User string

@@ -18,6 +18,8 @@ import (
 
 const machineHostname = "proxy-0"
 
+func init() { addCase(machineCase()) }
+
 func machineCase() kindCase[*v1alpha1.Machine] {
 	device := func(e *env) (*tsclient.Device, error) {
 		all, err := e.tailnet.Devices().List(e.Context())

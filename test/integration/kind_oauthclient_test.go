@@ -31,6 +31,8 @@ func trustCredentials(e *env, keyType string) int {
 	return n
 }
 
+func init() { addCase(oauthClientCase()) }
+
 func oauthClientCase() kindCase[*v1alpha1.OAuthClient] {
 	create := func(e *env, description string) *tsclient.Key {
 		k, err := e.tailnet.Keys().CreateOAuthClient(e.Context(), tsclient.CreateOAuthClientRequest{Scopes: []string{"all:read"}, Description: description})

@@ -22,6 +22,8 @@ import (
 // policyOwners matches owners in a policy file.
 var policyOwners = regexp.MustCompile(`// gateway\.tailscale\.com/owner=(\S+)`)
 
+func init() { addCase(policyFragmentCase()) }
+
 func policyFragmentCase() kindCase[*v1alpha1.PolicyFragment] {
 	const (
 		others = "\t\"hosts\": {\n\t\t// gateway.tailscale.com/owner=far/default/others\n\t\t\"others\": \"10.9.9.9\", // by others\n\t},\n"

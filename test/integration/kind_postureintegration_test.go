@@ -13,6 +13,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
+func init() { addCase(postureIntegrationCase()) }
+
 func postureIntegrationCase() kindCase[*v1alpha1.PostureIntegration] {
 	find := func(e *env, provider tsclient.PostureIntegrationProvider) (*tsclient.PostureIntegration, error) {
 		all, err := e.tailnet.DevicePosture().ListIntegrations(e.Context())

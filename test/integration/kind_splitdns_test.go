@@ -13,6 +13,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
+func init() { addCase(splitDNSCase()) }
+
 func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
 	const (
 		domain  = "shop.example"

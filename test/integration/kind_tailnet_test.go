@@ -13,6 +13,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
+func init() { addCase(tailnetCase()) }
+
 func tailnetCase() kindCase[*v1alpha1.Tailnet] {
 	set := func(e *env, days int) {
 		e.must(e.tailnet.TailnetSettings().Update(e.Context(), tsclient.UpdateTailnetSettingsRequest{DevicesKeyDurationDays: &days}))

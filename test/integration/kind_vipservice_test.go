@@ -16,6 +16,8 @@ import (
 
 const serviceName = "svc:web"
 
+func init() { addCase(vipServiceCase()) }
+
 func vipServiceCase() kindCase[*v1alpha1.VIPService] {
 	service := func(e *env, name string) (*tsclient.Service, error) {
 		return e.tailnet.Services().Get(e.Context(), name)

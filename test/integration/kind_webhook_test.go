@@ -15,6 +15,8 @@ import (
 
 const hookURL = "https://hooks.example.com/tailnet"
 
+func init() { addCase(webhookCase()) }
+
 func webhookCase() kindCase[*v1alpha1.Webhook] {
 	hook := func(e *env, url string) (*tsclient.Webhook, error) {
 		all, err := e.tailnet.Webhooks().List(e.Context())

@@ -12,9 +12,8 @@
 package v1alpha1
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
 // Package type metadata.
@@ -27,35 +26,9 @@ var (
 	// SchemeGroupVersion identifies this group and version.
 	SchemeGroupVersion = schema.GroupVersion{Group: Group, Version: Version}
 
-	// SchemeBuilder adds the kinds of this group.
-	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+	// SchemeBuilder adds the kinds of this group. The file of each kind registers the kind.
+	SchemeBuilder = &scheme.Builder{GroupVersion: SchemeGroupVersion}
 
 	// AddToScheme adds every kind of this group to a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
-
-// Kinds of this group.
-const (
-	TailscaleTailnetKind    = "TailscaleTailnet"
-	TailscaleEndpointsKind  = "TailscaleEndpoints"
-	TailscaleServicesKind   = "TailscaleServices"
-	TailscaleProxyGroupKind = "TailscaleProxyGroup"
-	TailscaleRevisionKind   = "TailscaleRevision"
-	TailscaleGatewayKind    = "TailscaleGateway"
-
-	TailscaleRoutePolicyKind = "TailscaleRoutePolicy"
-)
-
-func addKnownTypes(s *runtime.Scheme) error {
-	s.AddKnownTypes(SchemeGroupVersion,
-		&TailscaleTailnet{}, &TailscaleTailnetList{},
-		&TailscaleEndpoints{}, &TailscaleEndpointsList{},
-		&TailscaleServices{}, &TailscaleServicesList{},
-		&TailscaleProxyGroup{}, &TailscaleProxyGroupList{},
-		&TailscaleRevision{}, &TailscaleRevisionList{},
-		&TailscaleGateway{}, &TailscaleGatewayList{},
-		&TailscaleRoutePolicy{}, &TailscaleRoutePolicyList{},
-	)
-	metav1.AddToGroupVersion(s, SchemeGroupVersion)
-	return nil
-}

@@ -317,3 +317,10 @@ type TailscaleEndpointsList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []TailscaleEndpoints `json:"items"`
 }
+
+// TailscaleEndpointsKind is the kind of a TailscaleEndpoints.
+const TailscaleEndpointsKind = "TailscaleEndpoints"
+
+func init() {
+	SchemeBuilder.Register(&TailscaleEndpoints{}, &TailscaleEndpointsList{})
+}

@@ -204,3 +204,10 @@ type TailscaleGatewayList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []TailscaleGateway `json:"items"`
 }
+
+// TailscaleGatewayKind is the kind of a TailscaleGateway.
+const TailscaleGatewayKind = "TailscaleGateway"
+
+func init() {
+	SchemeBuilder.Register(&TailscaleGateway{}, &TailscaleGatewayList{})
+}

@@ -218,3 +218,10 @@ type TailscaleProxyGroupList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []TailscaleProxyGroup `json:"items"`
 }
+
+// TailscaleProxyGroupKind is the kind of a TailscaleProxyGroup.
+const TailscaleProxyGroupKind = "TailscaleProxyGroup"
+
+func init() {
+	SchemeBuilder.Register(&TailscaleProxyGroup{}, &TailscaleProxyGroupList{})
+}

@@ -62,3 +62,10 @@ type TailscaleRevisionList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []TailscaleRevision `json:"items"`
 }
+
+// TailscaleRevisionKind is the kind of a TailscaleRevision.
+const TailscaleRevisionKind = "TailscaleRevision"
+
+func init() {
+	SchemeBuilder.Register(&TailscaleRevision{}, &TailscaleRevisionList{})
+}

@@ -426,3 +426,10 @@ type TailscaleRoutePolicyList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []TailscaleRoutePolicy `json:"items"`
 }
+
+// TailscaleRoutePolicyKind is the kind of a TailscaleRoutePolicy.
+const TailscaleRoutePolicyKind = "TailscaleRoutePolicy"
+
+func init() {
+	SchemeBuilder.Register(&TailscaleRoutePolicy{}, &TailscaleRoutePolicyList{})
+}

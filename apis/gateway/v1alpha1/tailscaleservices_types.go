@@ -285,3 +285,10 @@ type TailscaleServicesList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []TailscaleServices `json:"items"`
 }
+
+// TailscaleServicesKind is the kind of a TailscaleServices.
+const TailscaleServicesKind = "TailscaleServices"
+
+func init() {
+	SchemeBuilder.Register(&TailscaleServices{}, &TailscaleServicesList{})
+}

@@ -261,3 +261,10 @@ type TailscaleTailnetList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []TailscaleTailnet `json:"items"`
 }
+
+// TailscaleTailnetKind is the kind of a TailscaleTailnet.
+const TailscaleTailnetKind = "TailscaleTailnet"
+
+func init() {
+	SchemeBuilder.Register(&TailscaleTailnet{}, &TailscaleTailnetList{})
+}

@@ -139,3 +139,13 @@ type AuthKeyList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []AuthKey `json:"items"`
 }
+
+// AuthKeyKind is the kind of an AuthKey.
+const AuthKeyKind = "AuthKey"
+
+// AuthKeyGroupVersionKind is the GroupVersionKind of the kind.
+var AuthKeyGroupVersionKind = SchemeGroupVersion.WithKind(AuthKeyKind)
+
+func init() {
+	SchemeBuilder.Register(&AuthKey{}, &AuthKeyList{})
+}

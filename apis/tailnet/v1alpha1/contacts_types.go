@@ -104,3 +104,13 @@ type ContactsList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Contacts `json:"items"`
 }
+
+// ContactsKind is the kind of a Contacts.
+const ContactsKind = "Contacts"
+
+// ContactsGroupVersionKind is the GroupVersionKind of the kind.
+var ContactsGroupVersionKind = SchemeGroupVersion.WithKind(ContactsKind)
+
+func init() {
+	SchemeBuilder.Register(&Contacts{}, &ContactsList{})
+}

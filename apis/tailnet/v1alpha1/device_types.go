@@ -224,3 +224,13 @@ type DeviceList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Device `json:"items"`
 }
+
+// DeviceKind is the kind of a Device.
+const DeviceKind = "Device"
+
+// DeviceGroupVersionKind is the GroupVersionKind of the kind.
+var DeviceGroupVersionKind = SchemeGroupVersion.WithKind(DeviceKind)
+
+func init() {
+	SchemeBuilder.Register(&Device{}, &DeviceList{})
+}

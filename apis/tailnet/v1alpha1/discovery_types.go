@@ -220,3 +220,13 @@ type DiscoveryList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Discovery `json:"items"`
 }
+
+// DiscoveryKind is the kind of a Discovery.
+const DiscoveryKind = "Discovery"
+
+// DiscoveryGroupVersionKind is the GroupVersionKind of the kind.
+var DiscoveryGroupVersionKind = SchemeGroupVersion.WithKind(DiscoveryKind)
+
+func init() {
+	SchemeBuilder.Register(&Discovery{}, &DiscoveryList{})
+}

@@ -168,3 +168,13 @@ type DNSList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []DNS `json:"items"`
 }
+
+// DNSKind is the kind of a DNS.
+const DNSKind = "DNS"
+
+// DNSGroupVersionKind is the GroupVersionKind of the kind.
+var DNSGroupVersionKind = SchemeGroupVersion.WithKind(DNSKind)
+
+func init() {
+	SchemeBuilder.Register(&DNS{}, &DNSList{})
+}

@@ -129,3 +129,13 @@ type FederatedIdentityList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []FederatedIdentity `json:"items"`
 }
+
+// FederatedIdentityKind is the kind of a FederatedIdentity.
+const FederatedIdentityKind = "FederatedIdentity"
+
+// FederatedIdentityGroupVersionKind is the GroupVersionKind of the kind.
+var FederatedIdentityGroupVersionKind = SchemeGroupVersion.WithKind(FederatedIdentityKind)
+
+func init() {
+	SchemeBuilder.Register(&FederatedIdentity{}, &FederatedIdentityList{})
+}

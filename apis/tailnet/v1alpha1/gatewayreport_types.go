@@ -215,3 +215,10 @@ type GatewayReportList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []GatewayReport `json:"items"`
 }
+
+// GatewayReportKind is the kind of a GatewayReport.
+const GatewayReportKind = "GatewayReport"
+
+func init() {
+	SchemeBuilder.Register(&GatewayReport{}, &GatewayReportList{})
+}

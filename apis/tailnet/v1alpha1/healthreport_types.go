@@ -129,3 +129,10 @@ type HealthReportList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []HealthReport `json:"items"`
 }
+
+// HealthReportKind is the kind of a HealthReport.
+const HealthReportKind = "HealthReport"
+
+func init() {
+	SchemeBuilder.Register(&HealthReport{}, &HealthReportList{})
+}

@@ -190,3 +190,13 @@ type LogstreamConfigurationList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []LogstreamConfiguration `json:"items"`
 }
+
+// LogstreamConfigurationKind is the kind of a LogstreamConfiguration.
+const LogstreamConfigurationKind = "LogstreamConfiguration"
+
+// LogstreamConfigurationGroupVersionKind is the GroupVersionKind of the kind.
+var LogstreamConfigurationGroupVersionKind = SchemeGroupVersion.WithKind(LogstreamConfigurationKind)
+
+func init() {
+	SchemeBuilder.Register(&LogstreamConfiguration{}, &LogstreamConfigurationList{})
+}

@@ -332,3 +332,13 @@ type MachineList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Machine `json:"items"`
 }
+
+// MachineKind is the kind of a Machine.
+const MachineKind = "Machine"
+
+// MachineGroupVersionKind is the GroupVersionKind of the kind.
+var MachineGroupVersionKind = SchemeGroupVersion.WithKind(MachineKind)
+
+func init() {
+	SchemeBuilder.Register(&Machine{}, &MachineList{})
+}

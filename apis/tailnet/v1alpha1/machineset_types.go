@@ -236,3 +236,13 @@ type MachineSetList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []MachineSet `json:"items"`
 }
+
+// MachineSetKind is the kind of a MachineSet.
+const MachineSetKind = "MachineSet"
+
+// MachineSetGroupVersionKind is the GroupVersionKind of the kind.
+var MachineSetGroupVersionKind = SchemeGroupVersion.WithKind(MachineSetKind)
+
+func init() {
+	SchemeBuilder.Register(&MachineSet{}, &MachineSetList{})
+}

@@ -105,3 +105,13 @@ type OAuthClientList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []OAuthClient `json:"items"`
 }
+
+// OAuthClientKind is the kind of an OAuthClient.
+const OAuthClientKind = "OAuthClient"
+
+// OAuthClientGroupVersionKind is the GroupVersionKind of the kind.
+var OAuthClientGroupVersionKind = SchemeGroupVersion.WithKind(OAuthClientKind)
+
+func init() {
+	SchemeBuilder.Register(&OAuthClient{}, &OAuthClientList{})
+}

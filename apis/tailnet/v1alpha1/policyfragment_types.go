@@ -184,3 +184,13 @@ type PolicyFragmentList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []PolicyFragment `json:"items"`
 }
+
+// PolicyFragmentKind is the kind of a PolicyFragment.
+const PolicyFragmentKind = "PolicyFragment"
+
+// PolicyFragmentGroupVersionKind is the GroupVersionKind of the kind.
+var PolicyFragmentGroupVersionKind = SchemeGroupVersion.WithKind(PolicyFragmentKind)
+
+func init() {
+	SchemeBuilder.Register(&PolicyFragment{}, &PolicyFragmentList{})
+}

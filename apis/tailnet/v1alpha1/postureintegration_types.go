@@ -109,3 +109,13 @@ type PostureIntegrationList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []PostureIntegration `json:"items"`
 }
+
+// PostureIntegrationKind is the kind of a PostureIntegration.
+const PostureIntegrationKind = "PostureIntegration"
+
+// PostureIntegrationGroupVersionKind is the GroupVersionKind of the kind.
+var PostureIntegrationGroupVersionKind = SchemeGroupVersion.WithKind(PostureIntegrationKind)
+
+func init() {
+	SchemeBuilder.Register(&PostureIntegration{}, &PostureIntegrationList{})
+}

@@ -451,3 +451,22 @@ type ProviderConfigUsageList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []ProviderConfigUsage `json:"items"`
 }
+
+// Kinds of this file, and their GroupVersionKinds.
+const (
+	ClusterProviderConfigKind = "ClusterProviderConfig"
+	ProviderConfigKind        = "ProviderConfig"
+	ProviderConfigUsageKind   = "ProviderConfigUsage"
+)
+
+// GroupVersionKinds of the kinds.
+var (
+	ClusterProviderConfigGroupVersionKind   = SchemeGroupVersion.WithKind(ClusterProviderConfigKind)
+	ProviderConfigGroupVersionKind          = SchemeGroupVersion.WithKind(ProviderConfigKind)
+	ProviderConfigUsageGroupVersionKind     = SchemeGroupVersion.WithKind(ProviderConfigUsageKind)
+	ProviderConfigUsageListGroupVersionKind = SchemeGroupVersion.WithKind("ProviderConfigUsageList")
+)
+
+func init() {
+	SchemeBuilder.Register(&ClusterProviderConfig{}, &ClusterProviderConfigList{}, &ProviderConfig{}, &ProviderConfigList{}, &ProviderConfigUsage{}, &ProviderConfigUsageList{})
+}

@@ -143,3 +143,10 @@ type ProxySetList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []ProxySet `json:"items"`
 }
+
+// ProxySetKind is the kind of a ProxySet.
+const ProxySetKind = "ProxySet"
+
+func init() {
+	SchemeBuilder.Register(&ProxySet{}, &ProxySetList{})
+}

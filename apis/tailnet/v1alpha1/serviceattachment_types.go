@@ -257,3 +257,10 @@ type ServiceAttachmentList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []ServiceAttachment `json:"items"`
 }
+
+// ServiceAttachmentKind is the kind of a ServiceAttachment.
+const ServiceAttachmentKind = "ServiceAttachment"
+
+func init() {
+	SchemeBuilder.Register(&ServiceAttachment{}, &ServiceAttachmentList{})
+}

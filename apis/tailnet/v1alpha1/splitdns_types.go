@@ -91,3 +91,13 @@ type SplitDNSList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []SplitDNS `json:"items"`
 }
+
+// SplitDNSKind is the kind of a SplitDNS.
+const SplitDNSKind = "SplitDNS"
+
+// SplitDNSGroupVersionKind is the GroupVersionKind of the kind.
+var SplitDNSGroupVersionKind = SchemeGroupVersion.WithKind(SplitDNSKind)
+
+func init() {
+	SchemeBuilder.Register(&SplitDNS{}, &SplitDNSList{})
+}

@@ -192,3 +192,13 @@ type TailnetList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Tailnet `json:"items"`
 }
+
+// TailnetKind is the kind of a Tailnet.
+const TailnetKind = "Tailnet"
+
+// TailnetGroupVersionKind is the GroupVersionKind of the kind.
+var TailnetGroupVersionKind = SchemeGroupVersion.WithKind(TailnetKind)
+
+func init() {
+	SchemeBuilder.Register(&Tailnet{}, &TailnetList{})
+}

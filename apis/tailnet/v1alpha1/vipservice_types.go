@@ -417,3 +417,13 @@ type VIPServiceList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []VIPService `json:"items"`
 }
+
+// VIPServiceKind is the kind of a VIPService.
+const VIPServiceKind = "VIPService"
+
+// VIPServiceGroupVersionKind is the GroupVersionKind of the kind.
+var VIPServiceGroupVersionKind = SchemeGroupVersion.WithKind(VIPServiceKind)
+
+func init() {
+	SchemeBuilder.Register(&VIPService{}, &VIPServiceList{})
+}

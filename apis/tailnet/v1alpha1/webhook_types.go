@@ -109,3 +109,13 @@ type WebhookList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Webhook `json:"items"`
 }
+
+// WebhookKind is the kind of a Webhook.
+const WebhookKind = "Webhook"
+
+// WebhookGroupVersionKind is the GroupVersionKind of the kind.
+var WebhookGroupVersionKind = SchemeGroupVersion.WithKind(WebhookKind)
+
+func init() {
+	SchemeBuilder.Register(&Webhook{}, &WebhookList{})
+}
