@@ -188,7 +188,7 @@ test-controllers: ## Run controllers against a real API server and a simulated T
 	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) TEST_ASSET_PEBBLE=$$($(LAB) bin pebble) \
 	TEST_ASSET_TAILSCALED_1_86=$$($(LAB) bin tailscaled-1.86) TEST_ASSET_TAILSCALED_1_104=$$($(LAB) bin tailscaled-1.104) \
 	TEST_ASSET_CONTAINERBOOT_1_86=$$($(LAB) bin containerboot-1.86) \
-	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
+	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/app/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
 
 .PHONY: test-standalone
 test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster.

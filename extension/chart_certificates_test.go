@@ -32,7 +32,9 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/app"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/credentials"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
@@ -176,7 +178,8 @@ func (i *installation) job() *batchv1.Job {
 func (i *installation) run() error {
 	i.Helper()
 	args := append(slices.Clone(i.job().Spec.Template.Spec.Containers[0].Args), "--namespace="+chartNamespace, "--kubeconfig="+i.account)
-	return writeCertificates(i.Context(), parseFlags(i.T, args), logging.NewNopLogger())
+	c := parseFlags(i.T, args)
+	return app.WriteCertificates(i.Context(), c.options(), c.WriteCertificates, c.CertificateNames, logging.NewNopLogger())
 }
 
 func (i *installation) mustRun() map[string]*corev1.Secret {
@@ -349,7 +352,7 @@ func TestChartApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tag := range []string{"v1.0.0", "v1.0.0", "v1.0.1"} {
-		apply(t.Context(), t, i.kube, strings.TrimPrefix(render(t, "image.tag="+tag), "---\n"))
+		objecttest.Apply(t.Context(), t, i.kube, strings.TrimPrefix(render(t, "image.tag="+tag), "---\n"))
 	}
 	jobs := &batchv1.JobList{}
 	if err := i.kube.List(t.Context(), jobs, client.InNamespace(chartNamespace)); err != nil {
@@ -454,7 +457,7 @@ func handshakes(t *testing.T, rendered string, secrets map[string]*corev1.Secret
 			t.Fatal(err)
 		}
 		a, b := net.Pipe()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		dialed := make(chan error, 1)
 		go func() {
 			c := tls.Client(b, &tls.Config{RootCAs: poolOf(t, secrets["-ca"].Data["tls.crt"]), ServerName: chartName + "." + chartNamespace + ".svc", Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})

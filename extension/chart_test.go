@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 )
 
@@ -188,7 +189,7 @@ func TestChartFlags(t *testing.T) {
 					args[i] = replacer.Replace(a)
 				}
 				cli := parseFlags(t, args)
-				if target, err := dialTarget(cli.EDSTarget); err != nil || !strings.Contains(target, ":") {
+				if target, err := xds.DialTarget(cli.EDSTarget); err != nil || !strings.Contains(target, ":") {
 					t.Errorf("Envoys would dial %q: %v", target, err)
 				}
 			}

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The extension makes Envoy Gateway accept TailscaleServices and TailscaleEndpoints as backends of
-// routes. This package has its flags and connects the packages below, which do the work.
+// routes. This package has its flags; package app does the work.
 package main
 
 import (
 	"context"
-	"maps"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -17,13 +16,13 @@ import (
 
 	"github.com/alecthomas/kong"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/app"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/certificates"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -35,12 +34,6 @@ Envoy Gateway calls the extension, on --hooks-address, after each translation of
 Run at least two replicas: while none answers, Envoy Gateway waits, and a new Envoy has no endpoints. Running Envoys keep theirs.
 
 HTTP, on --observe-address: /metrics for Prometheus, or as JSON on request; /healthz and /ready for kubelet; /health lists degraded parts, and /endpoints the health of each endpoint. / is a page that shows where a request goes, and why; /explain returns the same as JSON.`
-
-// Ways in which Envoys subscribe to endpoints, beside GoogleGRPC.
-const (
-	modeAuto  = "Auto"
-	modeXDSTP = "XDSTP"
-)
 
 // gcPercent is the growth of the heap, in percent of live memory, that starts a collection. Most
 // live memory is the index, which stays: Go's default of 100 would double memory for no benefit.
@@ -131,10 +124,10 @@ func (c *CLI) Validate() error {
 	if most := 2047; c.HooksMaxMessage < 0 || c.HooksMaxMessage > most {
 		return errors.Errorf("--hooks-max-message-mib %d is not from 0, the default, to %d", c.HooksMaxMessage, most)
 	}
-	if c.XDSMode == modeAuto && c.OnlyGateway != "" {
+	if xds.Mode(c.XDSMode) == xds.ModeAuto && c.OnlyGateway != "" {
 		return errors.New("--xds-mode Auto reads EnvoyProxies and GatewayClasses, and --only-gateway permits no reads outside of its namespace: choose GoogleGRPC or XDSTP")
 	}
-	_, err := dialTarget(c.EDSTarget)
+	_, err := xds.DialTarget(c.EDSTarget)
 	return err
 }
 
@@ -150,9 +143,6 @@ func (c *CLI) validateWrite() error {
 	return nil
 }
 
-// only returns the only Gateway to serve. Nil means all.
-func (c *CLI) only() *types.NamespacedName { return namespacedName(c.OnlyGateway) }
-
 // namespacedName returns the name in a flag. Nil if the flag is empty.
 func namespacedName(flag string) *types.NamespacedName {
 	ns, name, ok := strings.Cut(flag, "/")
@@ -162,19 +152,37 @@ func namespacedName(flag string) *types.NamespacedName {
 	return &types.NamespacedName{Namespace: ns, Name: name}
 }
 
-// kinds returns the kinds of objects to read.
-func (c *CLI) kinds() map[string]client.Object {
-	out := parse.Kinds()
-	if c.XDSMode == modeAuto {
-		maps.Copy(out, parse.BootstrapKinds())
+// options returns the options of the extension.
+func (c *CLI) options() app.Options {
+	return app.Options{
+		HooksAddress:    c.HooksAddress,
+		EDSAddress:      c.EDSAddress,
+		ObserveAddress:  c.ObserveAddress,
+		HooksMaxMessage: c.HooksMaxMessage << 20,
+		Certificates: certificates.Options{
+			Hooks:     certificates.ServerOptions{TLS: c.HooksTLS, ClientCA: c.HooksClientCA, ClientName: c.HooksClientName},
+			EDS:       certificates.ServerOptions{TLS: c.EDSTLS, ClientCA: c.EDSClientCA, ClientName: c.EDSClientName},
+			EnvoyTLS:  c.EDSClientTLS,
+			Target:    c.EDSTarget,
+			Server:    c.EDSServer,
+			Mode:      xds.Mode(c.XDSMode),
+			Generate:  c.MakeCertificates,
+			Namespace: c.Namespace,
+		},
+		EnvoyGatewayConfig: namespacedName(c.EnvoyGatewayConfig),
+		Kubeconfig:         c.Kubeconfig,
+		FromFiles:          c.FromFiles,
+		Gateway:            namespacedName(c.OnlyGateway),
+		DirectTargets:      c.DirectTargets,
+		Placeholders:       c.Placeholders,
+		Gateways:           c.Gateways,
+		Discoveries:        c.Discoveries,
+		Probe:              c.Probe,
+		Namespace:          c.Namespace,
+		Pprof:              c.Pprof,
+		OTLPEndpoint:       c.OTLPEndpoint,
+		Drain:              c.Drain,
 	}
-	return out
-}
-
-// dialPolicy returns the addresses that Envoys may connect to directly. With files the extension
-// and Envoys run on a developer's machine.
-func (c *CLI) dialPolicy() index.DialPolicy {
-	return index.DialPolicy{Direct: c.DirectTargets, Loopback: c.FromFiles != ""}
 }
 
 // Run runs the extension until it gets a signal to terminate, or writes certificates.
@@ -186,9 +194,9 @@ func (c *CLI) Run() error {
 	}
 	log := logs.New(logs.Options{Debug: c.Debug})
 	if c.WriteCertificates != "" {
-		return writeCertificates(ctx, c, log)
+		return app.WriteCertificates(ctx, c.options(), c.WriteCertificates, c.CertificateNames, log)
 	}
-	return run(ctx, c, log)
+	return app.Run(ctx, c.options(), log)
 }
 
 func main() {

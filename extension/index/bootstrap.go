@@ -169,6 +169,6 @@ func bootstrapSum(gateway types.NamespacedName, b ir.Bootstrap) any {
 }
 
 // digestBootstrap returns the part of the bootstrap of a Gateway's Envoys.
-func digestBootstrap(s *Store, e *edit, c entry) digestPart {
+func digestBootstrap(_ *Store, e *edit, c entry) digestPart {
 	return digestPartOf(c.NamespacedName, bootstrapSum(c.NamespacedName, e.next.Bootstraps.Get(c.NamespacedName)))
 }

@@ -116,6 +116,6 @@ func certificateSum(gateway types.NamespacedName, c *ir.ClientCertificate) any {
 }
 
 // digestCertificate returns the part of a Gateway's client certificate.
-func digestCertificate(s *Store, e *edit, c entry) digestPart {
+func digestCertificate(_ *Store, e *edit, c entry) digestPart {
 	return digestPartOf(c.NamespacedName, certificateSum(c.NamespacedName, e.next.Certificates.Get(c.NamespacedName)))
 }

@@ -148,6 +148,6 @@ func identitySum(gateway types.NamespacedName, ls []ir.IdentityListener) any {
 }
 
 // digestIdentity returns the part of a Gateway's identity listeners.
-func digestIdentity(s *Store, e *edit, c entry) digestPart {
+func digestIdentity(_ *Store, e *edit, c entry) digestPart {
 	return digestPartOf(c.NamespacedName, identitySum(c.NamespacedName, e.next.IdentityListeners.Get(c.NamespacedName)))
 }

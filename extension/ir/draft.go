@@ -10,8 +10,8 @@ type Draft struct {
 
 	Tables
 
-	token *token
-	changed  bool
+	token   *token
+	changed bool
 }
 
 // A token distinguishes Drafts. It is not empty, because pointers to empty values may be equal.

@@ -77,8 +77,8 @@ func (r Rule) hash() string {
 
 // A ruleName is the parsed name of a rule's endpoint list.
 type ruleName struct {
-	route    RouteKey
-	hash string
+	route RouteKey
+	hash  string
 
 	// further is the number of earlier rules with that hash.
 	further int

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objecttest decodes objects from manifests, for tests.
+// Package objecttest decodes objects from manifests and applies them, for tests.
 package objecttest
 
 import (

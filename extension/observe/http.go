@@ -38,8 +38,8 @@ const (
 )
 
 // Handler returns the handler of metrics, probes and pages. profiles enables profiles of the
-// process, which reveal its memory.
-func (o *Observer) Handler(profiles bool) http.Handler {
+// process, which reveal its memory. Each page registers further handlers.
+func (o *Observer) Handler(profiles bool, pages ...func(*http.ServeMux)) http.Handler {
 	mux := http.NewServeMux()
 	prom := promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func (o *Observer) Handler(profiles bool) http.Handler {
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { o.writeText(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /ready", o.ready)
-	for _, register := range o.opts.Pages {
+	for _, register := range pages {
 		register(mux)
 	}
 	if profiles {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"net/http"
 	"path"
 	"runtime/debug"
 	"slices"
@@ -62,9 +61,6 @@ type Options struct {
 	// is empty, the Gateway is unknown.
 	Gateway func(req any) string
 
-	// Pages register further handlers beside metrics and probes.
-	Pages []func(mux *http.ServeMux)
-
 	// Log may be nil.
 	Log logging.Logger
 }
@@ -111,8 +107,8 @@ type Observer struct {
 	next   int
 }
 
-// NewObserver returns an observer. It includes the given collectors in its metrics.
-func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
+// NewObserver returns an observer.
+func NewObserver(o Options) *Observer {
 	if o.Log == nil {
 		o.Log = logging.NewNopLogger()
 	}
@@ -139,9 +135,11 @@ func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
 	}
 	ob.registry.MustRegister(ob.hooks, ob.failures, ob.outcomes, stateCollector{ob})
 	ob.registry.MustRegister(standard()...)
-	ob.registry.MustRegister(cs...)
 	return ob
 }
+
+// Register includes collectors in the observer's metrics.
+func (o *Observer) Register(cs ...prometheus.Collector) { o.registry.MustRegister(cs...) }
 
 // Metrics returns the collector of /metrics.
 func (o *Observer) Metrics() prometheus.Collector { return o.registry }

@@ -94,12 +94,11 @@ func processes() []process {
 			name:   "Extension",
 			served: "The extension serves `/metrics` at `--observe-address`, by default `:8080`: the pod's port `metrics`.",
 			collectors: []prometheus.Collector{
-				observe.NewObserver(observe.Options{},
-					eds.NewServer(nil, eds.Options{}).Metrics(),
-					index.NewStore().Metrics(),
-					health.NewProber(index.NewStore(), health.Options{}).Metrics(),
-					gateways.NewController(nil, nil, gateways.Options{}).Metrics(),
-				).Metrics(),
+				observe.NewObserver(observe.Options{}).Metrics(),
+				eds.NewServer(nil, eds.Options{}).Metrics(),
+				index.NewStore().Metrics(),
+				health.NewProber(index.NewStore(), health.Options{}).Metrics(),
+				gateways.NewController(nil, nil, gateways.Options{}).Metrics(),
 			},
 		},
 	}

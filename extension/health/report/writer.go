@@ -6,7 +6,6 @@ package report
 import (
 	"context"
 	"reflect"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,18 +67,7 @@ type Writer struct {
 	objects client.Reader
 	gateway *types.NamespacedName
 	log     logging.Logger
-
-	wake chan struct{}
-
-	// mu guards the fields below.
-	mu sync.Mutex
-
-	// running counts concurrent calls of Run: the next one may begin before the last has ended.
-	running int
-
-	// pending are the objects to update. While another replica writes it stays empty, because it
-	// would only grow.
-	pending map[Object]struct{}
+	changes *Changes
 }
 
 // A report that is written, or is due.
@@ -90,13 +78,13 @@ type report struct {
 	next time.Time
 }
 
-// NewWriter returns a Writer that Run starts. kube writes reports, and lists them once for each
+// NewWriter returns a Writer of changes that Run starts. kube writes reports, and lists them once for each
 // call of Run; objects reads our kinds from a cache. gateway is the Gateway of this extension; nil
 // stands for the installed extension, which serves all Gateways. The installed extension's reports
 // take precedence: a Gateway's own extension reports only objects of its namespace that the
 // installed one does not report.
-func NewWriter(t Targets, kube client.Client, objects client.Reader, gateway *types.NamespacedName, log logging.Logger) *Writer {
-	return &Writer{targets: t, kube: kube, objects: objects, gateway: gateway, log: log, wake: make(chan struct{}, 1), pending: map[Object]struct{}{}}
+func NewWriter(t Targets, c *Changes, kube client.Client, objects client.Reader, gateway *types.NamespacedName, log logging.Logger) *Writer {
+	return &Writer{targets: t, kube: kube, objects: objects, gateway: gateway, log: log, changes: c}
 }
 
 // mine reports whether this extension writes an existing report.
@@ -133,56 +121,6 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, errors.Wrap(b.AddToScheme(s), "cannot make a scheme")
 }
 
-// Changed announces targets whose endpoints have another health, whose endpoints are others, or
-// that are gone. It never blocks.
-func (w *Writer) Changed(keys []ir.TargetKey) {
-	if !w.note(keys) {
-		return
-	}
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// note records changed objects, and reports whether a Writer runs in this replica.
-func (w *Writer) note(keys []ir.TargetKey) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.running == 0 {
-		return false
-	}
-	for _, k := range keys {
-		w.pending[ObjectOf(k)] = struct{}{}
-	}
-	return true
-}
-
-// begin begins to record changes.
-func (w *Writer) begin() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.running++
-}
-
-// end drops recorded changes, unless another Run is active.
-func (w *Writer) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.running--; w.running == 0 {
-		w.pending = map[Object]struct{}{}
-	}
-}
-
-// take returns the pending objects, and resets them.
-func (w *Writer) take() map[Object]struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.pending
-	w.pending = map[Object]struct{}{}
-	return out
-}
-
 // Run writes reports until ctx ends. It lists existing reports, and deletes those of objects that
 // no route names any more.
 func (w *Writer) Run(ctx context.Context) error {
@@ -192,8 +130,8 @@ func (w *Writer) Run(ctx context.Context) error {
 	case <-time.After(warmUp):
 	}
 	// Changes from here on are recorded, and the first pass covers all objects.
-	w.begin()
-	defer w.end()
+	w.changes.begin()
+	defer w.changes.end()
 	reports, err := w.list(ctx)
 	if err != nil {
 		return err
@@ -211,10 +149,10 @@ func (w *Writer) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.wake:
+		case <-w.changes.wake:
 		case <-timer.C:
 		}
-		for o := range w.take() {
+		for o := range w.changes.take() {
 			due[o] = struct{}{}
 		}
 		timer.Reset(w.write(ctx, due, reports))

@@ -148,7 +148,7 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 			return c.Apply(ctx, o, opts...)
 		},
 	}).Build()
-	d.w = NewWriter(d.probed, d.kube, d.kube, nil, logging.NewNopLogger())
+	d.w = NewWriter(d.probed, NewChanges(), d.kube, d.kube, nil, logging.NewNopLogger())
 	return d
 }
 
@@ -207,14 +207,14 @@ func TestWriter(t *testing.T) {
 		}
 		changed := []ir.TargetKey{keyOf("web", 80), keyOf("unknown", 80)}
 		after(time.Minute)
-		d.w.Changed(changed)
+		d.w.changes.Add(changed)
 		after(time.Minute)
 		if n := d.writes(); n != 1 {
 			t.Fatalf("%d writes, want none without a change", n)
 		}
 		for _, names := range [][]string{{"10.0.0.1"}, {}, {"10.0.0.1", "10.0.0.2"}} {
 			d.probed.set(targetOf("web", 80, names...))
-			d.w.Changed(changed)
+			d.w.changes.Add(changed)
 			after(time.Second)
 		}
 		if h := d.healthy(t); h != 1 || d.writes() != 2 {
@@ -225,7 +225,7 @@ func TestWriter(t *testing.T) {
 			t.Fatalf("%d healthy after %d writes, want the last transition, in one", h, d.writes())
 		}
 		d.probed.set()
-		d.w.Changed(changed)
+		d.w.changes.Add(changed)
 		after(pause)
 		if h := d.healthy(t); h != -1 {
 			t.Errorf("%d healthy, want no report for an object without routes", h)
@@ -245,7 +245,7 @@ func TestWriterCost(t *testing.T) {
 		initial := maps.Clone(d.probed.shown)
 		d.probed.set(targetOf("web", 80, "10.0.0.1"), targetOf("other", 80))
 		for range 10 {
-			d.w.Changed([]ir.TargetKey{keyOf("web", 80)})
+			d.w.changes.Add([]ir.TargetKey{keyOf("web", 80)})
 			after(time.Millisecond)
 		}
 		if got := d.probed.shown[keyOf("web", 80)] - initial[keyOf("web", 80)]; got != 1 {
@@ -306,12 +306,12 @@ func TestWriterFailover(t *testing.T) {
 		failed := targetOf("web", 80, "10.0.0.1", "10.0.0.2")
 		failed.Tier = health.TierRemote
 		d.probed.set(failed)
-		d.w.Changed([]ir.TargetKey{keyOf("web", 80)})
+		d.w.changes.Add([]ir.TargetKey{keyOf("web", 80)})
 		after(pause)
 		at := metav1.Now()
 		for range 3 {
 			after(time.Minute)
-			d.w.Changed([]ir.TargetKey{keyOf("web", 80)})
+			d.w.changes.Add([]ir.TargetKey{keyOf("web", 80)})
 		}
 		if n := d.writes(); n != 2 {
 			t.Errorf("%d writes, want one more for the failover", n)
@@ -333,7 +333,7 @@ func TestTwoExtensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		installed := newDesk(t, web())
 		own := &desk{kube: installed.kube, probed: &probed{}}
-		own.w = NewWriter(own.probed, own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
+		own.w = NewWriter(own.probed, NewChanges(), own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
 		own.probed.set(targetOf("web", 80))
 		changed := []ir.TargetKey{keyOf("web", 80)}
 		// author returns the writer of web's report. Empty for the installed one.
@@ -355,20 +355,20 @@ func TestTwoExtensions(t *testing.T) {
 		}
 
 		installed.probed.set(targetOf("web", 80, "10.0.0.1"))
-		installed.w.Changed(changed)
+		installed.w.changes.Add(changed)
 		after(pause)
 		if gateway, n := author(); gateway != "" || n != 1 {
 			t.Errorf("%q reports %d, want the installed one to take over", gateway, n)
 		}
 		own.probed.set(targetOf("web", 80, "10.0.0.1", "10.0.0.2"))
-		own.w.Changed(changed)
+		own.w.changes.Add(changed)
 		after(time.Minute)
 		if gateway, n := author(); gateway != "" || n != 1 {
 			t.Errorf("%q reports %d, want the other one to stop", gateway, n)
 		}
 
 		installed.probed.set()
-		installed.w.Changed(changed)
+		installed.w.changes.Add(changed)
 		after(recheck + pause)
 		if gateway, n := author(); gateway != "team" || n != 0 {
 			t.Errorf("%q reports %d, want the Gateway's own again after the installed one lost its route", gateway, n)
@@ -430,11 +430,11 @@ func TestWriterIdle(t *testing.T) {
 		d.probed.set(targetOf("web", 80))
 		churn := func() int {
 			for i := range 1000 {
-				d.w.Changed([]ir.TargetKey{keyOf(fmt.Sprintf("web-%d", i), 80)})
+				d.w.changes.Add([]ir.TargetKey{keyOf(fmt.Sprintf("web-%d", i), 80)})
 			}
-			d.w.mu.Lock()
-			defer d.w.mu.Unlock()
-			return len(d.w.pending)
+			d.w.changes.mu.Lock()
+			defer d.w.changes.mu.Unlock()
+			return len(d.w.changes.pending)
 		}
 		if n := churn(); n != 0 {
 			t.Errorf("%d objects are pending before the first Run", n)

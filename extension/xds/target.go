@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package xds
 
 import (
 	"net"
@@ -11,13 +11,13 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// dialTarget returns the gRPC target that Envoys dial. An ADDRESS:PORT, with or without brackets,
+// DialTarget returns the gRPC target that Envoys dial. An ADDRESS:PORT, with or without brackets,
 // becomes a target with its address family, which gRPC requires and the author of a manifest cannot
 // know; other values are targets already.
 //
 // A variable that Kubernetes did not replace is an error: the Service of that name did not exist
 // when the pod was created.
-func dialTarget(s string) (string, error) {
+func DialTarget(s string) (string, error) {
 	if strings.Contains(s, "$(") {
 		return "", errors.Errorf("--eds-target %q names a Service that was created after this pod, or never: delete the pod once the Service exists", s)
 	}

@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package main
+package app
 
 import (
 	"context"
@@ -18,15 +18,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -45,20 +44,6 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
-
-// apply applies the documents.
-func apply(ctx context.Context, t *testing.T, c client.Client, manifests string) {
-	t.Helper()
-	for doc := range strings.SplitSeq(manifests, "\n---\n") {
-		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("test"), client.ForceOwnership); err != nil {
-			t.Fatalf("cannot apply %s %s: %v", u.GetKind(), u.GetName(), err)
-		}
-	}
-}
 
 // startAPIServer starts an API server with the CRDs of Gateway API and those in further files.
 func startAPIServer(ctx context.Context, t *testing.T, crds ...string) *apiserver.Server {
@@ -99,14 +84,14 @@ func TestAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	docs := strings.Split(route, "\n---\n")
-	apply(ctx, t, c, docs[0]+"\n---\n"+docs[2]+"\n---\n"+slice("10.0.0.1"))
+	objecttest.Apply(ctx, t, c, docs[0]+"\n---\n"+docs[2]+"\n---\n"+slice("10.0.0.1"))
 
 	sockets := t.TempDir()
 	endpoints, observe := filepath.Join(sockets, "e"), filepath.Join(sockets, "o")
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		done <- run(running, &CLI{
+		done <- Run(running, Options{
 			HooksAddress:   "unix:" + filepath.Join(sockets, "h"),
 			EDSAddress:     "unix:" + endpoints,
 			ObserveAddress: "unix:" + observe,
@@ -137,13 +122,13 @@ func TestAPIServer(t *testing.T) {
 	if _, err := envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{late}}); err != nil {
 		t.Fatal(err)
 	}
-	apply(ctx, t, c, docs[1])
+	objecttest.Apply(ctx, t, c, docs[1])
 	if diff := cmp.Diff([]string{"10.0.0.1"}, receive(t, stream)); diff != "" {
 		t.Errorf("an existing target: -want, +got:\n%s", diff)
 	}
 
 	start := time.Now()
-	apply(ctx, t, c, slice("10.0.0.2"))
+	objecttest.Apply(ctx, t, c, slice("10.0.0.2"))
 	if diff := cmp.Diff([]string{"10.0.0.2"}, receive(t, stream)); diff != "" {
 		t.Errorf("an endpoint that moved: -want, +got:\n%s", diff)
 	}

@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package main
+package app
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -31,7 +32,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
@@ -121,11 +121,16 @@ func TestUnnamedConfigMaps(t *testing.T) {
 	}
 	create("shop", "ca", backendtls.CAKey, ca)
 	create("system", "config", parse.ConfigKey, "extensionManager: {failOpen: true, backendResources: [{group: gateway.tailscale.com}]}")
-	apply(ctx, t, c, route+"\n---\n"+slice("10.0.0.1")+"\n---\n"+trustingPolicy)
+	objecttest.Apply(ctx, t, c, route+"\n---\n"+slice("10.0.0.1")+"\n---\n"+trustingPolicy)
 
 	l := &requestLog{paths: map[string]bool{}}
-	store := index.NewStore()
-	src, err := newSource(&CLI{Kubeconfig: l.record(t, server.Config), EnvoyGatewayConfig: "system/config"}, store, logging.NewNopLogger())
+	o := Options{Kubeconfig: l.record(t, server.Config), EnvoyGatewayConfig: &types.NamespacedName{Namespace: "system", Name: "config"}}
+	store := newStore(o)
+	cfg, err := o.restConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, _, err := newSource(o, cfg, store, logging.NewNopLogger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package app
 
 import (
 	"context"
@@ -25,6 +25,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/certificates"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
 )
 
@@ -102,10 +103,10 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, &CLI{
+		done <- Run(ctx, Options{
 			HooksAddress:   "unix:" + hooks,
 			EDSAddress:     "unix:" + endpoints,
-			EDSTarget:      "unix:" + endpoints,
+			Certificates:   certificates.Options{Target: "unix:" + endpoints},
 			ObserveAddress: "unix:" + observe,
 			FromFiles:      dir,
 			Drain:          100 * time.Millisecond,
@@ -216,28 +217,28 @@ func ready(ctx context.Context, t *testing.T, socket string) string {
 func TestRunFails(t *testing.T) {
 	dir := t.TempDir()
 	cases := map[string]struct {
-		reason string
-		cli    CLI
+		reason  string
+		options Options
 	}{
 		"NoCertificate": {
-			reason: "A missing certificate should be an error at the start.",
-			cli:    CLI{FromFiles: dir, EDSTLS: dir},
+			reason:  "A missing certificate should be an error at the start.",
+			options: Options{FromFiles: dir, Certificates: certificates.Options{EDS: certificates.ServerOptions{TLS: dir}}},
 		},
 		"NotInPod": {
-			reason: "Without a kubeconfig the error should mention that the extension must run in a pod.",
-			cli:    CLI{},
+			reason:  "Without a kubeconfig the error should mention that the extension must run in a pod.",
+			options: Options{},
 		},
 		"NoKubeconfig": {
-			reason: "A missing kubeconfig should be an error.",
-			cli:    CLI{Kubeconfig: filepath.Join(dir, "none")},
+			reason:  "A missing kubeconfig should be an error.",
+			options: Options{Kubeconfig: filepath.Join(dir, "none")},
 		},
 		"Address": {
-			reason: "An unusable address should be an error.",
-			cli:    CLI{FromFiles: dir, ObserveAddress: "unix:" + dir},
+			reason:  "An unusable address should be an error.",
+			options: Options{FromFiles: dir, ObserveAddress: "unix:" + dir},
 		},
 		"Folder": {
 			reason: "A missing folder should be an error.",
-			cli: CLI{
+			options: Options{
 				FromFiles:      filepath.Join(dir, "none"),
 				ObserveAddress: "unix:" + filepath.Join(dir, "o"),
 				HooksAddress:   "unix:" + filepath.Join(dir, "h"),
@@ -248,8 +249,8 @@ func TestRunFails(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if err := run(t.Context(), &tc.cli, logging.NewNopLogger()); err == nil {
-				t.Errorf("\n%s\nrun(...): want an error", tc.reason)
+			if err := Run(t.Context(), tc.options, logging.NewNopLogger()); err == nil {
+				t.Errorf("\n%s\nRun(...): want an error", tc.reason)
 			}
 		})
 	}

@@ -1,14 +1,16 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package leader selects the replica that runs duties of which there is one for all replicas, such as
+// writing reports. A replica without the Lease continues to serve.
+package leader
 
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -34,12 +36,13 @@ const (
 	tryTime   = 2 * time.Second
 )
 
-// A leader runs the duties of a single replica while this replica holds the Lease.
-type leader struct {
-	lock resourcelock.Interface
+// A Duty is work of a single replica. It ends when its context does, and logs its failures.
+type Duty func(ctx context.Context)
 
-	// duties end when their context does.
-	duties []func(ctx context.Context)
+// A Leader runs duties while this replica holds the Lease.
+type Leader struct {
+	lock   resourcelock.Interface
+	duties []Duty
 }
 
 // leaseOf returns the Lease of the replicas that serve one Gateway, or all.
@@ -50,8 +53,9 @@ func leaseOf(gateway *types.NamespacedName) string {
 	return names.ExtensionLease(gateway.Name)
 }
 
-// newLeader returns a leader whose Lease is in a namespace.
-func newLeader(cfg *rest.Config, namespace, lease string) (*leader, error) {
+// New returns a Leader that Run starts. Its Lease is in a namespace, and belongs to the replicas that
+// serve a Gateway; nil stands for all Gateways.
+func New(cfg *rest.Config, namespace string, gateway *types.NamespacedName, duties []Duty) (*Leader, error) {
 	leases, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
@@ -60,20 +64,15 @@ func newLeader(cfg *rest.Config, namespace, lease string) (*leader, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot get the name of this host")
 	}
-	return &leader{lock: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: lease},
+	return &Leader{duties: duties, lock: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseOf(gateway)},
 		Client:     leases.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}}, nil
 }
 
-// run takes part in the election until ctx ends. synced is closed when all objects are known.
-func (l *leader) run(ctx context.Context, synced <-chan struct{}) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-synced:
-	}
+// Run takes part in the election until ctx ends.
+func (l *Leader) Run(ctx context.Context) error {
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: l.lock, LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: tryTime,
 		ReleaseOnCancel: true, Name: l.lock.Describe(),
@@ -89,13 +88,11 @@ func (l *leader) run(ctx context.Context, synced <-chan struct{}) error {
 	return nil
 }
 
-func (l *leader) lead(ctx context.Context) {
-	g := errgroup.Group{}
+// lead runs the duties until ctx ends.
+func (l *Leader) lead(ctx context.Context) {
+	var wg sync.WaitGroup
 	for _, duty := range l.duties {
-		g.Go(func() error {
-			duty(ctx)
-			return nil
-		})
+		wg.Go(func() { duty(ctx) })
 	}
-	_ = g.Wait() // Duties log their failures.
+	wg.Wait()
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package xds
 
 import (
 	"testing"
@@ -31,12 +31,12 @@ func TestDialTarget(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := dialTarget(tc.address)
+			got, err := DialTarget(tc.address)
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
-				t.Errorf("%s\ndialTarget(...): -want error, +got error:\n%s", tc.reason, diff)
+				t.Errorf("%s\nDialTarget(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.want.target, got); diff != "" {
-				t.Errorf("%s\ndialTarget(...): -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("%s\nDialTarget(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

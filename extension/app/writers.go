@@ -1,0 +1,153 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/explain"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/health/report"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/leader"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/policies"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/source"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// reportRetry is the pause after a failure to start health reports.
+const reportRetry = 10 * time.Second
+
+// writers write objects of which there is one for all replicas. The zero value writes none.
+type writers struct {
+	parts      []part
+	collectors []prometheus.Collector
+
+	// reports returns the GatewayReports. Nil means that there are none.
+	reports explain.Reports
+}
+
+// facts are what writers report.
+type facts struct {
+	store *index.Store
+
+	// targets are the probed targets, and changes those whose reports are due.
+	targets report.Targets
+	changes *report.Changes
+
+	// hooks returns the hooks of a Gateway, NAMESPACE/NAME.
+	hooks func(gateway string) observe.Hooks
+}
+
+// newWriters returns the writers of the replicas that write to an API server.
+func newWriters(o Options, api *source.API, f facts, log logging.Logger) (writers, error) {
+	var out writers
+	var duties []leader.Duty
+	if o.Probe {
+		duty, err := newHealthDuty(o, api, f, log)
+		if err != nil {
+			return writers{}, err
+		}
+		duties = append(duties, duty)
+	}
+	if o.Gateways {
+		c, err := newGateways(o, api, f, log)
+		if err != nil {
+			return writers{}, err
+		}
+		duties = append(duties, c.Write)
+		out.reports = c.Reports
+		out.collectors = append(out.collectors, c.Metrics())
+		out.parts = append(out.parts, part{name: "gateways", run: c.Watch}, part{name: "hook counts", run: c.CountHooks})
+	}
+	p := policies.Options{
+		Gateway: o.Gateway,
+		// A Gateway's dedicated extension may not search a tailnet.
+		Discover: o.Discoveries && o.Gateway == nil,
+		Log:      log,
+	}
+	duties = append(duties,
+		policies.NewWriter(f.store, api.Informers, api.Client, p).Run,
+		policies.NewTLSWriter(f.store, api.Informers, api.Client, p).Run)
+	l, err := leader.New(api.Config, o.Namespace, o.Gateway, duties)
+	if err != nil {
+		return writers{}, err
+	}
+	out.parts = append(out.parts, part{name: "leader", uses: []string{partObjects}, run: l.Run})
+	return out, nil
+}
+
+// newHealthDuty returns the duty that writes HealthReports. Traffic does not depend on them, so failures
+// are retried.
+func newHealthDuty(o Options, api *source.API, f facts, log logging.Logger) (leader.Duty, error) {
+	s, err := report.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	kube, err := client.New(api.Config, client.Options{Scheme: s, Mapper: api.Mapper})
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
+	}
+	w := report.NewWriter(f.targets, f.changes, kube, api.Informers, o.Gateway, log)
+	return func(ctx context.Context) {
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			if err := w.Run(ctx); err != nil {
+				log.Info("Cannot report health", "error", err)
+			}
+		}, reportRetry)
+	}, nil
+}
+
+// newGateways returns the controller of the extension's part of TailscaleGateways.
+func newGateways(o Options, api *source.API, f facts, log logging.Logger) (*gateways.Controller, error) {
+	s, err := parse.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	cfg := rest.CopyConfig(api.Config)
+	// Hundreds of routes may be due at once. The API server has its own priorities.
+	cfg.QPS = -1
+	kube, err := client.New(cfg, client.Options{Scheme: s, Mapper: api.Mapper})
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
+	}
+	opts := gateways.Options{
+		Version: version.Version,
+		Gateway: o.Gateway,
+		Permitted: func(r ir.RouteKey, b ir.BackendRef) bool {
+			return f.store.Snapshot().Permitted(r, b)
+		},
+		Hooks: func(gateway string) *tailnetv1alpha1.ReportedHooks { return reportedHooks(f.hooks(gateway)) },
+		Log:   log,
+	}
+	if o.Gateway == nil {
+		opts.Dedicated = func(dedicated map[types.NamespacedName]bool) {
+			f.store.Serve(func(n types.NamespacedName) bool { return !dedicated[n] })
+		}
+	}
+	return gateways.NewController(api.Informers, kube, opts), nil
+}
+
+func reportedHooks(h observe.Hooks) *tailnetv1alpha1.ReportedHooks {
+	if h.Total == 0 {
+		return nil
+	}
+	last := metav1.NewTime(h.Last).Rfc3339Copy()
+	return &tailnetv1alpha1.ReportedHooks{Total: int64(h.Total), Failed: int64(h.Failed), LastCall: &last}
+}
