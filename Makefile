@@ -59,22 +59,25 @@ test: ## Run all that CI runs, also after a stage that fails, and show a table o
 
 .PHONY: generate
 generate: ## Generate code, CRDs, XRDs and reference pages from the Go code.
-	@mkdir -p $(OUT) && rm -rf $(OUT)/crds $(OUT)/inputs && mkdir -p $(OUT)/crds
-	rm -f package/provider/crds/*.yaml package/function/input/*.yaml package/configuration/xrds/*.yaml package/configuration-claims/{xrds,compositions}/*.yaml
+	@mkdir -p $(OUT) && rm -rf $(OUT)/crds $(OUT)/xrds $(OUT)/inputs && mkdir -p $(OUT)/crds
+	rm -f package/provider/crds/*.yaml
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
 	$(CONTROLLER_GEN) crd paths=./apis/tailnet/... output:crd:dir=package/provider/crds
 	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
 	mkdir -p $(EXTENSION_CRDS) && rm -f $(EXTENSION_CRDS)/*.yaml && mv $(OUT)/crds/*_{tailscalerevisions,tailscaleroutepolicies}.yaml $(EXTENSION_CRDS)/
 	$(CONTROLLER_GEN) crd paths=./apis/function/... output:crd:dir=$(OUT)/inputs
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
-	go run ./hack/xrdgen --inputs=$(OUT)/inputs --inputs-to=package/function/input $(OUT)/crds package/configuration package/configuration-claims
+	go run ./hack/xrdgen $(OUT)/crds $(OUT)/xrds
+	rm -f package/configuration/xrds/*.yaml package/function/input/*.yaml
+	mv $(OUT)/xrds/*.yaml package/configuration/xrds/ && mv $(OUT)/inputs/*.yaml package/function/input/
+	go test ./package/... -update
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
 	go run ./hack/metricsgen docs/reference/metrics.md
 
 # What the extension brings along, which is no composite.
 EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/files/crds
 
-GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* package/function/input/*.yaml $(EXTENSION_CRDS)/*
+GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/files.sha256 docs/reference/* package/function/input/*.yaml package/function/input/files.sha256 $(EXTENSION_CRDS)/*
 
 .PHONY: new-kind
 new-kind: ## Scaffold a managed kind: make new-kind NAME=UserGroup SCOPE=users, with PLURAL if it is irregular. CONTRIBUTING.md goes on from there.

@@ -19,11 +19,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
-	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema(input.TailscaleEndpoints)
+var inputs = compose.NewInputSchema("TailscaleEndpoints")
 
 // facts are all inputs of a plan.
 type facts struct {

@@ -24,11 +24,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
-	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema(input.TailscaleGateway)
+var inputs = compose.NewInputSchema("TailscaleGateway")
 
 // Labels of the Services that Envoy Gateway creates, in addition to those of their owners.
 const (

@@ -19,11 +19,10 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema(input.TailscaleProxyGroup)
+var inputs = compose.NewInputSchema("TailscaleProxyGroup")
 
 // Function composes TailscaleProxyGroups.
 type Function struct {

@@ -22,11 +22,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/namesake"
-	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema(input.TailscaleServices)
+var inputs = compose.NewInputSchema("TailscaleServices")
 
 // Resource names of children. The name of a ServiceAttachment for ingress ends in the name of its
 // endpoints, that of one for egress in its own name. One for ingress is of the service, or of this

@@ -18,11 +18,10 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema(input.TailscaleTailnet)
+var inputs = compose.NewInputSchema("TailscaleTailnet")
 
 // Resource names of children.
 const (

@@ -96,5 +96,5 @@ func skipped(dir string) bool {
 // they stand.
 func generated(path string) bool {
 	return strings.HasPrefix(filepath.Base(path), "zz_generated") ||
-		within(path, []string{"docs/reference", "package/provider/crds", "package/function/input", "package/configuration", "package/configuration-claims", "cluster/charts/tailscale-gateway-extension/files/crds"})
+		within(path, []string{"docs/reference", "package/provider/crds", "package/function/input", "package/configuration/xrds", "cluster/charts/tailscale-gateway-extension/files/crds"})
 }

@@ -29,6 +29,8 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/constraint"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	claims "github.com/tailscale-gateway/tailscale-gateway/package/configuration-claims"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 // source is the URL of the source code.
@@ -222,7 +224,7 @@ func (c *buildCmd) pack(ctx context.Context, p products.Product, base v1.Image) 
 		return nil, errors.Wrap(err, "cannot build object scheme")
 	}
 
-	pkgFS, err := c.completed(p.Package)
+	pkgFS, err := c.completed(p)
 	if err != nil {
 		return nil, err
 	}
@@ -242,9 +244,26 @@ const (
 	iconPath       = "package/icon.svg"
 )
 
-// completed returns a copy of a package's folder in which our dependencies have the constraint of
-// the version that is being built, and the icon is a data URI.
-func (c *buildCmd) completed(dir string) (afero.Fs, error) {
+// derived returns the files of a package that are made of others, by path.
+func derived(p products.Product) (map[string][]byte, error) {
+	switch p.Name {
+	case products.Function:
+		inputs, err := input.Files()
+		out := make(map[string][]byte, len(inputs))
+		for f, b := range inputs {
+			out[filepath.Join("input", f)] = b
+		}
+		return out, err
+	case products.ConfigurationClaims:
+		return claims.Files()
+	}
+	return nil, nil
+}
+
+// completed returns a copy of a package's folder with its derived files, in which our dependencies have the
+// constraint of the version that is being built, and the icon is a data URI.
+func (c *buildCmd) completed(p products.Product) (afero.Fs, error) {
+	dir := p.Package
 	versions, err := constraint.For(c.Version)
 	if err != nil {
 		return nil, err
@@ -269,5 +288,17 @@ func (c *buildCmd) completed(dir string) (afero.Fs, error) {
 		}
 		return afero.WriteFile(mem, filepath.Join("/", path), b, 0o600)
 	})
-	return mem, errors.Wrapf(err, "cannot read package folder %q", dir)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot read package folder %q", dir)
+	}
+	files, err := derived(p)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot derive files of %q", dir)
+	}
+	for path, b := range files {
+		if err := afero.WriteFile(mem, filepath.Join("/", path), b, 0o600); err != nil {
+			return nil, errors.Wrapf(err, "cannot write %s", path)
+		}
+	}
+	return mem, nil
 }

@@ -97,7 +97,7 @@ func TestMetadata(t *testing.T) {
 		if p.Package == "" {
 			continue
 		}
-		fs, err := (&buildCmd{Version: "v1.2.3"}).completed(p.Package)
+		fs, err := (&buildCmd{Version: "v1.2.3"}).completed(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,6 +135,30 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
+// TestDerived checks that packages have their derived files.
+func TestDerived(t *testing.T) {
+	t.Chdir("../..")
+	for name, want := range map[string][]string{
+		products.Function:            {"/input/fn.gateway.tailscale.com_tailscaleservicesinputs.yaml"},
+		products.ConfigurationClaims: {"/activationpolicy.yaml", "/compositions/tailscaleservices.yaml", "/xrds/gateway.tailscale.com_tailscaleservices.yaml"},
+	} {
+		for _, p := range products.All() {
+			if p.Name != name {
+				continue
+			}
+			fs, err := (&buildCmd{Version: "v1.2.3"}).completed(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range want {
+				if b, err := afero.ReadFile(fs, path); err != nil || bytes.Contains(b, []byte("spec:\n              x-kubernetes-preserve-unknown-fields")) {
+					t.Errorf("%s lacks a complete %s: %v", name, path, err)
+				}
+			}
+		}
+	}
+}
+
 func TestCompleted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "package")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -149,7 +173,7 @@ func TestCompleted(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte(`version: "*"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fs, err := (&buildCmd{Version: "v1.2.3"}).completed(dir)
+	fs, err := (&buildCmd{Version: "v1.2.3"}).completed(products.Product{Package: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@
 package compose
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,11 +24,7 @@ import (
 
 func inputSchema(t *testing.T) *InputSchema {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "package", "function", "input", "fn.gateway.tailscale.com_tailscaleendpointsinputs.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return NewInputSchema(b)
+	return NewInputSchema("TailscaleEndpoints")
 }
 
 func parse(t *testing.T, y string) *structpb.Struct {

@@ -20,9 +20,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/cel"
-	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 // An InputSchema is the schema of a function's input. The API server does not validate inputs in a
@@ -33,11 +34,10 @@ type InputSchema struct {
 	load func() (*loadedSchema, error)
 }
 
-// NewInputSchema returns the schema in the CustomResourceDefinition of the input's kind, in
-// YAML.
-func NewInputSchema(crd []byte) *InputSchema {
+// NewInputSchema returns the schema of the inputs for a kind, such as TailscaleServices.
+func NewInputSchema(kind string) *InputSchema {
 	return &InputSchema{load: sync.OnceValues(func() (*loadedSchema, error) {
-		s, err := loadSchema(crd)
+		s, err := loadSchema(kind)
 		return s, errors.Wrap(err, "cannot load the schema of inputs")
 	})}
 }
@@ -52,10 +52,10 @@ type loadedSchema struct {
 	rules func(input map[string]any) field.ErrorList
 }
 
-func loadSchema(y []byte) (*loadedSchema, error) {
-	crd := &extv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(y, crd); err != nil {
-		return nil, errors.Wrap(err, "cannot parse the definition")
+func loadSchema(kind string) (*loadedSchema, error) {
+	crd, err := input.Definition(kind)
+	if err != nil {
+		return nil, err
 	}
 	if len(crd.Spec.Versions) != 1 {
 		return nil, errors.Errorf("want one version, got %d", len(crd.Spec.Versions))
@@ -66,7 +66,6 @@ func loadSchema(y []byte) (*loadedSchema, error) {
 		return nil, errors.Wrap(err, "cannot convert the schema")
 	}
 	s := &loadedSchema{apiVersion: crd.Spec.Group + "/" + v.Name, kind: crd.Spec.Names.Kind}
-	var err error
 	if s.structural, err = schema.NewStructural(internal); err != nil {
 		return nil, errors.Wrap(err, "the schema is not structural")
 	}

@@ -12,9 +12,11 @@ import (
 	"encoding/hex"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +55,16 @@ func Compare(t *testing.T, path string, actual []byte, digests *Digests) {
 	if diff := cmp.Diff(string(want), string(actual)); diff != "" {
 		t.Errorf("%s: -want, +got:\n%s%s", path, diff, digests.explain(string(want), string(actual)))
 	}
+}
+
+// Sums returns the SHA-256 digests of files, in the format of sha256sum: a change of a large file that others
+// determine shows in one line.
+func Sums(files map[string][]byte) []byte {
+	out := &bytes.Buffer{}
+	for _, f := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(out, "%x  %s\n", sha256.Sum256(files[f]), f)
+	}
+	return out.Bytes()
 }
 
 // Prune fails the test for each file that matches a pattern and that no test made. With -update

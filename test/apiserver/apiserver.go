@@ -105,9 +105,9 @@ func (s *Server) start(ctx context.Context, root string, o Options) error {
 	}
 	switch {
 	case o.Claims:
-		s.env.CRDs, err = Claims(root)
+		s.env.CRDs, err = Claims()
 	case o.Composites:
-		s.env.CRDs, err = Composites(root)
+		s.env.CRDs, err = Composites()
 	}
 	if err != nil {
 		return err

@@ -4,8 +4,9 @@
 package apiserver
 
 import (
-	"os"
-	"path/filepath"
+	"maps"
+	"path"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -13,17 +14,28 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
 	xpv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/package/configuration"
+	claims "github.com/tailscale-gateway/tailscale-gateway/package/configuration-claims"
 )
 
 // Composites returns the CRDs that Crossplane creates for the project's namespaced XRDs.
-func Composites(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	return definitions(root, "configuration", xcrd.ForCompositeResource)
+func Composites() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	files, err := configuration.Files()
+	if err != nil {
+		return nil, err
+	}
+	return definitions(files, xcrd.ForCompositeResource)
 }
 
 // Claims returns the CRDs of claims that Crossplane creates for the XRDs of the other
 // configuration, without those of the composites.
-func Claims(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	return definitions(root, "configuration-claims", func(xrd *xpv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
+func Claims() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	files, err := claims.Files()
+	if err != nil {
+		return nil, err
+	}
+	return definitions(files, func(xrd *xpv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
 		if !xrd.OffersClaim() {
 			return xcrd.ForCompositeResource(xrd)
 		}
@@ -31,25 +43,20 @@ func Claims(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	})
 }
 
-// definitions returns the CRDs of a configuration's XRDs.
-func definitions(root, configuration string, crdOf func(*xpv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error)) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	files, err := filepath.Glob(filepath.Join(root, "package", configuration, "xrds", "*.yaml"))
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot list XRDs")
-	}
+// definitions returns the CRDs of the XRDs among a configuration's files.
+func definitions(files map[string][]byte, crdOf func(*xpv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error)) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var out []*apiextensionsv1.CustomResourceDefinition
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			return nil, errors.Wrap(err, "cannot read XRD")
+	for _, f := range slices.Sorted(maps.Keys(files)) {
+		if path.Dir(f) != "xrds" {
+			continue
 		}
 		xrd := &xpv1.CompositeResourceDefinition{}
-		if err := yaml.Unmarshal(b, xrd); err != nil {
-			return nil, errors.Wrapf(err, "cannot decode XRD %q", filepath.Base(f))
+		if err := yaml.Unmarshal(files[f], xrd); err != nil {
+			return nil, errors.Wrapf(err, "cannot decode %s", f)
 		}
 		crd, err := crdOf(xrd)
 		if err != nil {
-			return nil, errors.Wrapf(err, "cannot build a CRD of XRD %q", filepath.Base(f))
+			return nil, errors.Wrapf(err, "cannot build a CRD of %s", f)
 		}
 		// No XRD exists that could own it.
 		crd.SetOwnerReferences(nil)

@@ -57,7 +57,7 @@ func CrossplaneRoles(root string) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	composites, err := Composites(root)
+	composites, err := Composites()
 	if err != nil {
 		return nil, err
 	}

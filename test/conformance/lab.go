@@ -77,7 +77,7 @@ func (l *lab) without(ctx context.Context) error {
 // with configures Envoy Gateway with the extension and its kinds. No object of these kinds exists,
 // so Crossplane is not needed.
 func (l *lab) with(ctx context.Context) error {
-	crds, err := apiserver.Composites(".")
+	crds, err := apiserver.Composites()
 	if err != nil {
 		return err
 	}

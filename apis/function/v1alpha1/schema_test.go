@@ -4,32 +4,28 @@
 package v1alpha1_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	extvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 // TestDefinitions checks that an API server accepts each definition in the functions' packages,
 // including the cost of its rules: a package with a refused definition cannot be installed.
 func TestDefinitions(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "package", "function", "input", "*.yaml"))
+	files, err := input.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(files) != 5 {
-		t.Errorf("want a definition for each of 5 kinds, got %v", files)
+		t.Errorf("want a definition for each of 5 kinds, got %d", len(files))
 	}
-	for _, f := range files {
-		t.Run(filepath.Base(f), func(t *testing.T) {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+	for f, b := range files {
+		t.Run(f, func(t *testing.T) {
 			crd := &extv1.CustomResourceDefinition{}
 			if err := yaml.UnmarshalStrict(b, crd); err != nil {
 				t.Fatal(err)

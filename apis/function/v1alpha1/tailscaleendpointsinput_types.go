@@ -28,6 +28,8 @@ type TailscaleEndpointsInput struct {
 	// +optional
 	Labels map[string]tailnetv1alpha1.LabelValue `json:"labels,omitempty"`
 
-	// Spec is the spec of a TailscaleEndpoints.
+	// Spec is the spec of a TailscaleEndpoints. Package input adds its schema.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
 	Spec gatewayv1alpha1.TailscaleEndpointsSpec `json:"spec"`
 }

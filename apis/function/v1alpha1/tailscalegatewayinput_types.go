@@ -22,6 +22,8 @@ type TailscaleGatewayInput struct {
 
 	Step `json:",inline"`
 
-	// Spec is the spec of a TailscaleGateway.
+	// Spec is the spec of a TailscaleGateway. Package input adds its schema.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
 	Spec gatewayv1alpha1.TailscaleGatewaySpec `json:"spec"`
 }

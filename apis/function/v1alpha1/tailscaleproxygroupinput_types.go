@@ -21,6 +21,8 @@ type TailscaleProxyGroupInput struct {
 
 	Step `json:",inline"`
 
-	// Spec is the spec of a TailscaleProxyGroup.
+	// Spec is the spec of a TailscaleProxyGroup. Package input adds its schema.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
 	Spec gatewayv1alpha1.TailscaleProxyGroupSpec `json:"spec"`
 }

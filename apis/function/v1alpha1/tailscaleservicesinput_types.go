@@ -21,6 +21,8 @@ type TailscaleServicesInput struct {
 
 	Step `json:",inline"`
 
-	// Spec is the spec of a TailscaleServices.
+	// Spec is the spec of a TailscaleServices. Package input adds its schema.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
 	Spec gatewayv1alpha1.TailscaleServicesSpec `json:"spec"`
 }

@@ -21,6 +21,8 @@ type TailscaleTailnetInput struct {
 
 	Step `json:",inline"`
 
-	// Spec is the spec of a TailscaleTailnet.
+	// Spec is the spec of a TailscaleTailnet. Package input adds its schema.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
 	Spec gatewayv1alpha1.TailscaleTailnetSpec `json:"spec"`
 }

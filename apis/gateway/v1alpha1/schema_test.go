@@ -4,8 +4,6 @@
 package v1alpha1_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +26,9 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
 	xpextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/package/configuration"
+	claims "github.com/tailscale-gateway/tailscale-gateway/package/configuration-claims"
 )
 
 // A served is a kind as the API server serves it, from the CustomResourceDefinition that
@@ -56,13 +57,21 @@ func load(t *testing.T, plural string) served {
 	if s, ok := loaded[plural]; ok {
 		return s
 	}
-	xrd := definition(t, "configuration", plural)
+	composites, err := configuration.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	legacy, err := claims.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	xrd := definition(t, composites, plural)
 	crd, err := xcrd.ForCompositeResource(xrd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, crd)
-	if xrd = definition(t, "configuration-claims", plural); xrd.OffersClaim() {
+	if xrd = definition(t, legacy, plural); xrd.OffersClaim() {
 		claim, err := xcrd.ForCompositeResourceClaim(xrd)
 		if err != nil {
 			t.Fatal(err)
@@ -98,11 +107,11 @@ func checkSame(t *testing.T, composite, claim *extv1.CustomResourceDefinition) {
 }
 
 // definition returns a definition of a configuration's folder.
-func definition(t *testing.T, folder, plural string) *xpextv1.CompositeResourceDefinition {
+func definition(t *testing.T, files map[string][]byte, plural string) *xpextv1.CompositeResourceDefinition {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "package", folder, "xrds", "gateway.tailscale.com_"+plural+".yaml"))
-	if err != nil {
-		t.Fatal(err)
+	b, ok := files["xrds/gateway.tailscale.com_"+plural+".yaml"]
+	if !ok {
+		t.Fatalf("no XRD defines %s", plural)
 	}
 	xrd := &xpextv1.CompositeResourceDefinition{}
 	if err := yaml.Unmarshal(b, xrd); err != nil {

@@ -1,11 +1,15 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package claims derives the configuration of claims from the configuration of composites in a namespace.
+// Its folder has only crossplane.yaml, and the digests of the derived files, so that a review shows a
+// change.
+package claims
 
 import (
 	"encoding/json"
 	"maps"
+	"path"
 	"slices"
 
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,16 +21,68 @@ import (
 	apiextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 	apiextv2 "github.com/crossplane/crossplane/apis/v2/apiextensions/v2"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/package/configuration"
 )
+
+// Files returns the derived files, by path.
+func Files() (map[string][]byte, error) {
+	files, err := configuration.Files()
+	if err != nil {
+		return nil, err
+	}
+	// Kinds that have a claim.
+	claimed := map[string]bool{}
+	out := make(map[string][]byte, len(files))
+	for f, b := range files {
+		if path.Dir(f) != "xrds" {
+			continue
+		}
+		if out[f], err = convertDefinition(b, claimed); err != nil {
+			return nil, errors.Wrapf(err, "cannot convert %s", f)
+		}
+	}
+	for f, b := range files {
+		switch path.Dir(f) {
+		case "xrds":
+		case "compositions":
+			if out[f], err = convertComposition(b, claimed); err != nil {
+				return nil, errors.Wrapf(err, "cannot convert %s", f)
+			}
+		default:
+			// The managed kinds are the same.
+			out[f] = b
+		}
+	}
+	return out, nil
+}
+
+// convertDefinition returns the definition of a kind with claims, which it adds to claimed. A kind in no
+// namespace keeps its definition.
+func convertDefinition(data []byte, claimed map[string]bool) ([]byte, error) {
+	xrd := &apiextv2.CompositeResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, xrd); err != nil {
+		return nil, errors.Wrap(err, "cannot parse")
+	}
+	if xrd.Spec.Scope != apiextv2.CompositeResourceScopeNamespaced {
+		return data, nil
+	}
+	claimed[xrd.Spec.Names.Kind] = true
+	legacy, err := convert(xrd)
+	if err != nil {
+		return nil, err
+	}
+	return configuration.Encode(legacy)
+}
 
 // categoryUsers has the kinds that users write. The composites of claims are not
 // among them.
 const categoryUsers = "tailscale"
 
-// claims turns the definition of composites in a namespace into one of the older
+// convert turns the definition of composites in a namespace into one of the older
 // version, whose claims have the names of the composites and whose composites have
 // an X before theirs.
-func claims(definition *apiextv2.CompositeResourceDefinition) (*apiextv1.CompositeResourceDefinition, error) {
+func convert(definition *apiextv2.CompositeResourceDefinition) (*apiextv1.CompositeResourceDefinition, error) {
 	j, err := json.Marshal(definition)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot encode definition")
@@ -80,9 +136,9 @@ func checkReserved(v apiextv1.CompositeResourceDefinitionVersion) error {
 	return nil
 }
 
-// claimsComposition turns a Composition into that of the composites of claims, if
+// convertComposition turns a Composition into that of the composites of claims, if
 // its kind has some.
-func claimsComposition(data []byte, claimed map[string]bool) (*apiextv1.Composition, error) {
+func convertComposition(data []byte, claimed map[string]bool) ([]byte, error) {
 	c := &apiextv1.Composition{}
 	if err := yaml.UnmarshalStrict(data, c); err != nil {
 		return nil, errors.Wrap(err, "cannot parse")
@@ -91,5 +147,5 @@ func claimsComposition(data []byte, claimed map[string]bool) (*apiextv1.Composit
 		c.Spec.CompositeTypeRef.Kind = "X" + c.Spec.CompositeTypeRef.Kind
 		c.Name = "x" + c.Name
 	}
-	return c, nil
+	return configuration.Encode(c)
 }
