@@ -23,6 +23,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/control"
@@ -31,7 +32,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/trace"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -151,7 +152,7 @@ func (c *RunCmd) Run() error {
 		Grace:                c.GracePeriod,
 		JoinPatience:         c.JoinPatience,
 		StatePatience:        c.StatePatience,
-		ContainerbootMetrics: "http://" + podAddress(proxy.PortContainerboot) + "/metrics",
+		ContainerbootMetrics: "http://" + podAddress(sidecar.PortContainerboot) + "/metrics",
 		ControlPatience:      c.ControlPatience,
 		ControlAnswers: control.NewClient(control.Options{
 			HTTPProxy: c.ControlHTTPProxy, HTTPSProxy: c.ControlHTTPSProxy, NoProxy: c.ControlNoProxy,
@@ -168,7 +169,7 @@ func (c *RunCmd) Run() error {
 			Idle:      c.EgressIdle,
 			Tracer:    tracer,
 		},
-		DNS: agent.DNSOptions{ConfigMap: c.DNSConfigMap, Dir: c.DNSDir, Port: proxy.PortDNS},
+		DNS: agent.DNSOptions{ConfigMap: c.DNSConfigMap, Dir: c.DNSDir, Port: sidecar.PortDNS},
 	}, kc, localapi.NewClient(c.Socket), localapi.NewDialer(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.Run(ctx, l, hooks) })
@@ -186,7 +187,7 @@ func (c *RunCmd) addresses() []string {
 
 // kernel returns the options of Kernel networking, or nil without it.
 func (c *RunCmd) kernel(report network.Report) *agent.KernelOptions {
-	if c.Networking != proxy.NetworkingKernel {
+	if c.Networking != string(v1alpha1.NetworkingKernel) {
 		return nil
 	}
 	o := &agent.KernelOptions{Forwarding: network.Forwarding(network.ProcSys), Report: report, ForgetUDP: network.ForgetUDP, OpenTCP: network.OpenTCP}
@@ -212,7 +213,7 @@ func main() {
 		kong.UsageOnError(),
 		kong.Vars{
 			"version": version.Version, "pod_name": os.Getenv("POD_NAME"),
-			"listen": podAddress(proxy.PortAgent), "hooks_socket": proxy.FileHooks, "network_report": proxy.FileNetworkReport,
+			"listen": podAddress(sidecar.PortAgent), "hooks_socket": sidecar.FileHooks, "network_report": sidecar.FileNetworkReport,
 		},
 	)
 	ctx.FatalIfErrorf(ctx.Run())

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 func TestLife(t *testing.T) {
@@ -24,7 +24,7 @@ func TestLife(t *testing.T) {
 	p.start()
 
 	eventually(t, "Startup must wait for the config Secret, and say so.", true, func() bool {
-		code, body := p.get(proxy.PathStartup)
+		code, body := p.get(sidecar.PathStartup)
 		return code == http.StatusServiceUnavailable && strings.Contains(body, "default/set-0-config")
 	})
 
@@ -33,19 +33,19 @@ func TestLife(t *testing.T) {
 	}
 	eventually(t, "The first start must write empty files.", [2]string{configNone, serveNone}, p.files)
 	eventually(t, "Containerboot may start then.", http.StatusOK, func() int {
-		code, _ := p.get(proxy.PathStartup)
+		code, _ := p.get(sidecar.PathStartup)
 		return code
 	})
-	if code, body := p.get(proxy.PathLiveness); code != http.StatusOK {
+	if code, body := p.get(sidecar.PathLiveness); code != http.StatusOK {
 		t.Errorf("A running agent must be alive, got %d: %s", code, body)
 	}
-	if code, body := p.get(proxy.PathReadiness); code != http.StatusServiceUnavailable {
+	if code, body := p.get(sidecar.PathReadiness); code != http.StatusServiceUnavailable {
 		t.Errorf("A pod that has not joined must not be ready, got %d: %s", code, body)
 	}
 
 	p.local.Set(ipn.Running)
 	eventually(t, "A pod without services must be ready once it has joined.", http.StatusOK, func() int {
-		code, _ := p.get(proxy.PathReadiness)
+		code, _ := p.get(sidecar.PathReadiness)
 		return code
 	})
 	if err := p.kube.Create(t.Context(), attachment()); err != nil {
@@ -107,7 +107,7 @@ func TestRestart(t *testing.T) {
 	p.away.Store(true)
 	p.start()
 	eventually(t, "A restarted agent must start while the API server is unavailable.", http.StatusOK, func() int {
-		code, _ := p.get(proxy.PathStartup)
+		code, _ := p.get(sidecar.PathStartup)
 		return code
 	})
 	if diff := cmp.Diff([2]string{configWeb, serveWeb}, p.files()); diff != "" {
@@ -170,7 +170,7 @@ func TestPreStop(t *testing.T) {
 			if diff := cmp.Diff([2]string{configNone, serveWeb}, p.files()); diff != "" {
 				t.Errorf("\nServices must be withdrawn but keep their handlers: -want, +got:\n%s", diff)
 			}
-			if code, _ := p.get(proxy.PathReadiness); code != http.StatusServiceUnavailable {
+			if code, _ := p.get(sidecar.PathReadiness); code != http.StatusServiceUnavailable {
 				t.Errorf("A stopping pod must not be ready, got %d", code)
 			}
 
@@ -179,7 +179,7 @@ func TestPreStop(t *testing.T) {
 			p.local.Set(ipn.Running)
 			eventually(t, "A new tailscaled in the same pod must advertise the service again.", [2]string{configWeb, serveWeb}, p.files)
 			eventually(t, "It must be ready again.", http.StatusOK, func() int {
-				code, _ := p.get(proxy.PathReadiness)
+				code, _ := p.get(sidecar.PathReadiness)
 				return code
 			})
 		})
@@ -194,7 +194,7 @@ func TestUselessSecret(t *testing.T) {
 	p.start()
 	var body string
 	eventually(t, "The startup probe must say that the Secret cannot be used.", true, func() bool {
-		_, body = p.get(proxy.PathStartup)
+		_, body = p.get(sidecar.PathStartup)
 		return strings.Contains(body, "cannot use key cap-106.hujson")
 	})
 	if strings.Contains(body, "tskey") {
@@ -211,7 +211,7 @@ func TestMetrics(t *testing.T) {
 	p.start()
 	p.local.Set(ipn.Running, "svc:web")
 	eventually(t, "Metrics must include services.", true, func() bool {
-		_, body := p.get(proxy.PathMetrics)
+		_, body := p.get(sidecar.PathMetrics)
 		return strings.Contains(body, `tailscale_gateway_agent_services{state="accepted"} 1`) &&
 			strings.Contains(body, `tailscale_gateway_agent_writes_total{file="serve"}`)
 	})

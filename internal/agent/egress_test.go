@@ -27,7 +27,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 func configMap(t *testing.T, targets ...egress.Target) *corev1.ConfigMap {
@@ -151,7 +151,7 @@ func TestEgressLife(t *testing.T) {
 	p := newEgressPod(t)
 	p.start()
 	eventually(t, "A pod without a ConfigMap must start: there is nothing to carry.", http.StatusOK, func() int {
-		code, _ := p.get(proxy.PathStartup)
+		code, _ := p.get(sidecar.PathStartup)
 		return code
 	})
 
@@ -165,11 +165,11 @@ func TestEgressLife(t *testing.T) {
 	if err != nil {
 		t.Fatalf("The port must carry connections: %v", err)
 	}
-	if code, body := p.get(proxy.PathReadiness); code != http.StatusOK {
+	if code, body := p.get(sidecar.PathReadiness); code != http.StatusOK {
 		t.Errorf("The pod must be ready, got %d: %s", code, body)
 	}
 
-	if _, body := p.get(proxy.PathMetrics); !strings.Contains(body, `tailscale_gateway_egress_connections_total{target="endpoint/db/5432"} 1`) {
+	if _, body := p.get(sidecar.PathMetrics); !strings.Contains(body, `tailscale_gateway_egress_connections_total{target="endpoint/db/5432"} 1`) {
 		t.Error("Connections must be counted by target")
 	}
 
@@ -306,7 +306,7 @@ func TestEgressWarmup(t *testing.T) {
 			p.local.SetMute(tc.mute)
 			p.start()
 			eventually(t, tc.reason, tc.want, func() string {
-				_, body := p.get(proxy.PathReadiness)
+				_, body := p.get(sidecar.PathReadiness)
 				return strings.TrimSpace(body)
 			})
 			eventually(t, "An online device must be pinged through WireGuard, and no other.", tc.peer == nil, func() bool {
@@ -314,7 +314,7 @@ func TestEgressWarmup(t *testing.T) {
 			})
 			p.local.SetMute(false)
 			eventually(t, "The pod must be ready in the end.", http.StatusOK, func() int {
-				code, _ := p.get(proxy.PathReadiness)
+				code, _ := p.get(sidecar.PathReadiness)
 				return code
 			})
 		})
@@ -349,7 +349,7 @@ func TestEgressRestart(t *testing.T) {
 		return err == nil
 	})
 	eventually(t, "It must be ready once the target's device has answered a ping.", http.StatusOK, func() int {
-		code, _ := p.get(proxy.PathReadiness)
+		code, _ := p.get(sidecar.PathReadiness)
 		return code
 	})
 }
@@ -372,7 +372,7 @@ func TestEgressPreStop(t *testing.T) {
 		done <- time.Now()
 	}()
 	eventually(t, "A stopping pod must not be ready.", http.StatusServiceUnavailable, func() int {
-		code, _ := p.get(proxy.PathReadiness)
+		code, _ := p.get(sidecar.PathReadiness)
 		return code
 	})
 	late, err := ping(port)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 const (
@@ -47,7 +47,7 @@ func PreStop(ctx context.Context, path string) error {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		},
 	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent"+proxy.PathPreStop, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent"+sidecar.PathPreStop, http.NoBody)
 	if err != nil {
 		return errors.Wrap(err, "cannot make request")
 	}
@@ -67,7 +67,7 @@ func PreStop(ctx context.Context, path string) error {
 // hooks returns the handler of the hooks that only processes of the pod can call.
 func (a *Agent) hooks() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+proxy.PathPreStop, a.preStop)
+	mux.HandleFunc("POST "+sidecar.PathPreStop, a.preStop)
 	return mux
 }
 

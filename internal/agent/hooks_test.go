@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"tailscale.com/ipn"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 func TestListenHooks(t *testing.T) {
@@ -52,13 +52,13 @@ func TestNetworkWithdrawsNothing(t *testing.T) {
 	p.local.Set(ipn.Running, "svc:web")
 	eventually(t, "The service must be advertised.", [2]string{configWeb, serveWeb}, p.files)
 
-	if code, _ := p.get(proxy.PathPreStop); code != http.StatusNotFound {
+	if code, _ := p.get(sidecar.PathPreStop); code != http.StatusNotFound {
 		t.Errorf("The pod network must have no hook that withdraws services, got %d", code)
 	}
-	if code, _ := p.get(proxy.PathDrained); code != http.StatusOK {
+	if code, _ := p.get(sidecar.PathDrained); code != http.StatusOK {
 		t.Errorf("A tailscale container that is only restarted must not wait for a drain, got %d", code)
 	}
-	if code, _ := p.get(proxy.PathReadiness); code != http.StatusOK {
+	if code, _ := p.get(sidecar.PathReadiness); code != http.StatusOK {
 		t.Errorf("The pod must stay ready, got %d", code)
 	}
 	if diff := cmp.Diff([2]string{configWeb, serveWeb}, p.files()); diff != "" {

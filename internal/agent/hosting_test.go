@@ -12,7 +12,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 func TestHosting(t *testing.T) {
@@ -79,11 +79,11 @@ func TestHostingReadiness(t *testing.T) {
 	p.accept = time.Hour
 	p.start()
 	readiness := func() string {
-		_, body := p.get(proxy.PathReadiness)
+		_, body := p.get(sidecar.PathReadiness)
 		return body
 	}
 	ready := func() int {
-		code, _ := p.get(proxy.PathReadiness)
+		code, _ := p.get(sidecar.PathReadiness)
 		return code
 	}
 	p.local.Set(ipn.Running)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 const (
@@ -130,12 +130,12 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 // handler returns the handler for kubelet's probes and metrics.
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+proxy.PathStartup, answer(a.health.startup))
-	mux.HandleFunc("GET "+proxy.PathReadiness, answer(a.health.readiness))
-	mux.HandleFunc("GET "+proxy.PathLiveness, a.liveness)
-	mux.HandleFunc("GET "+proxy.PathDrained, a.drained)
-	mux.HandleFunc("GET "+proxy.PathTailscale, a.tailscaleLiveness)
-	mux.Handle("GET "+proxy.PathMetrics, promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET "+sidecar.PathStartup, answer(a.health.startup))
+	mux.HandleFunc("GET "+sidecar.PathReadiness, answer(a.health.readiness))
+	mux.HandleFunc("GET "+sidecar.PathLiveness, a.liveness)
+	mux.HandleFunc("GET "+sidecar.PathDrained, a.drained)
+	mux.HandleFunc("GET "+sidecar.PathTailscale, a.tailscaleLiveness)
+	mux.Handle("GET "+sidecar.PathMetrics, promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
 	return mux
 }
 

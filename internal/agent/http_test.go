@@ -10,7 +10,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 func TestHandlers(t *testing.T) {
@@ -24,19 +24,19 @@ func TestHandlers(t *testing.T) {
 		"MetricsWithHooks": {
 			reason:  "Clients that can read metrics must not be able to withdraw services",
 			handler: a.handler(),
-			path:    proxy.PathPreStop,
+			path:    sidecar.PathPreStop,
 			want:    http.StatusNotFound,
 		},
 		"Metrics": {
 			reason:  "Scrapers are answered",
 			handler: a.handler(),
-			path:    proxy.PathMetrics,
+			path:    sidecar.PathMetrics,
 			want:    http.StatusOK,
 		},
 		"HooksWithMetrics": {
 			reason:  "The socket of hooks serves nothing else",
 			handler: a.hooks(),
-			path:    proxy.PathMetrics,
+			path:    sidecar.PathMetrics,
 			want:    http.StatusNotFound,
 		},
 	}

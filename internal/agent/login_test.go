@@ -24,7 +24,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 // stateSecret returns a state Secret with a node's identity.
@@ -124,24 +124,24 @@ func TestTailscaleLiveness(t *testing.T) {
 	a := New(Options{ContainerbootMetrics: boot.URL}, nil, nil, nil, nil, NewMetrics(), logging.NewNopLogger())
 	get := func() int {
 		rec := httptest.NewRecorder()
-		a.handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, proxy.PathTailscale, http.NoBody))
+		a.handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, sidecar.PathTailscale, http.NoBody))
 		return rec.Code
 	}
 	if got := get(); got != http.StatusOK {
-		t.Errorf("GET %s of a tailscaled that responds: %d", proxy.PathTailscale, got)
+		t.Errorf("GET %s of a tailscaled that responds: %d", sidecar.PathTailscale, got)
 	}
 	a.health.setRestart(true)
 	if got := get(); got != http.StatusServiceUnavailable {
-		t.Errorf("GET %s when a restart is due: %d", proxy.PathTailscale, got)
+		t.Errorf("GET %s when a restart is due: %d", sidecar.PathTailscale, got)
 	}
 	a.health.setRestart(false)
 	code = http.StatusInternalServerError
 	if got := get(); got != http.StatusServiceUnavailable {
-		t.Errorf("GET %s of a tailscaled that hangs: %d", proxy.PathTailscale, got)
+		t.Errorf("GET %s of a tailscaled that hangs: %d", sidecar.PathTailscale, got)
 	}
 	boot.Close()
 	if got := get(); got != http.StatusServiceUnavailable {
-		t.Errorf("GET %s without containerboot: %d", proxy.PathTailscale, got)
+		t.Errorf("GET %s without containerboot: %d", sidecar.PathTailscale, got)
 	}
 }
 
@@ -207,13 +207,13 @@ func TestHold(t *testing.T) {
 			if tc.want == http.StatusServiceUnavailable {
 				eventually(t, tc.reason, true, func() bool { return requests.Load() > 2 })
 				eventually(t, "The Machine says why.", "dial tcp 192.0.2.1:443: connection refused", p.loginError)
-				if code, body := p.get(proxy.PathStartup); code != tc.want || !strings.Contains(body, "Waiting for the control server: dial tcp") {
-					t.Errorf("\n%s\nGET %s: %d %s", tc.reason, proxy.PathStartup, code, body)
+				if code, body := p.get(sidecar.PathStartup); code != tc.want || !strings.Contains(body, "Waiting for the control server: dial tcp") {
+					t.Errorf("\n%s\nGET %s: %d %s", tc.reason, sidecar.PathStartup, code, body)
 				}
 				return
 			}
 			eventually(t, tc.reason, tc.want, func() int {
-				code, _ := p.get(proxy.PathStartup)
+				code, _ := p.get(sidecar.PathStartup)
 				return code
 			})
 		})
@@ -231,12 +231,12 @@ func TestRestartRequested(t *testing.T) {
 	p.local.SetLoginError("register request: refused")
 	p.start()
 	live := func() int {
-		code, _ := p.get(proxy.PathTailscale)
+		code, _ := p.get(sidecar.PathTailscale)
 		return code
 	}
 	eventually(t, "The Machine says why the node cannot log in.", "register request: refused", p.loginError)
 	if got := live(); got != http.StatusOK {
-		t.Fatalf("GET %s without a request: %d", proxy.PathTailscale, got)
+		t.Fatalf("GET %s without a request: %d", sidecar.PathTailscale, got)
 	}
 	s := secret()
 	if err := p.kube.Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {

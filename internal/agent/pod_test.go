@@ -37,7 +37,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 // Contents of the files.
@@ -315,8 +315,8 @@ func (p *pod) preStop() {
 	p.t.Helper()
 	hook := make(chan error, 1)
 	go func() { hook <- PreStop(p.t.Context(), p.hooks) }()
-	if code, body := p.get(proxy.PathDrained); code != http.StatusOK {
-		p.t.Errorf("GET %s: %d: %s", proxy.PathDrained, code, body)
+	if code, body := p.get(sidecar.PathDrained); code != http.StatusOK {
+		p.t.Errorf("GET %s: %d: %s", sidecar.PathDrained, code, body)
 	}
 	if err := <-hook; err != nil {
 		p.t.Errorf("PreStop(...): %v", err)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 func request(t *testing.T, r meta.Remedy) string {
@@ -150,7 +150,7 @@ func TestRemedyAdvertises(t *testing.T) {
 
 	ask(v1alpha1.RemedyActionRestart)
 	eventually(t, "Tailscaled must restart after a drain.", http.StatusServiceUnavailable, func() int {
-		code, _ := p.get(proxy.PathTailscale)
+		code, _ := p.get(sidecar.PathTailscale)
 		return code
 	})
 	if diff := cmp.Diff(configNone, config()); diff != "" {
@@ -162,7 +162,7 @@ func TestRemedyAdvertises(t *testing.T) {
 	p.local.Set(ipn.Running, "svc:web")
 	eventually(t, "A restarted tailscaled must serve again.", configWeb, config)
 	eventually(t, "It must not restart again.", http.StatusOK, func() int {
-		code, _ := p.get(proxy.PathTailscale)
+		code, _ := p.get(sidecar.PathTailscale)
 		return code
 	})
 	eventually(t, "The service is routed.", v1alpha1.RoutingTrue, routed)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 // Environment variables that describe the pod to its containers.
@@ -69,11 +70,8 @@ const (
 	EnvControlCertFile   = "CONTROL_SSL_CERT_FILE"
 	EnvControlCertDir    = "CONTROL_SSL_CERT_DIR"
 
-	// EnvNetworking has the value NetworkingKernel if the kernel routes packets.
+	// EnvNetworking has the value Kernel (v1alpha1.NetworkingKernel) if the kernel routes packets.
 	EnvNetworking = "NETWORKING"
-
-	// NetworkingKernel is a value of EnvNetworking.
-	NetworkingKernel = "Kernel"
 )
 
 // With these settings, tailscaled detects clients that have vanished, and closes their
@@ -136,21 +134,21 @@ func agent(o Options, img Images) corev1.Container {
 			{Name: EnvSocket, Value: FileSocket},
 			{Name: EnvGracePeriod, Value: strconv.Itoa(terminationGracePeriodSeconds) + "s"},
 		},
-		Ports: []corev1.ContainerPort{port(portNameAgent, PortAgent)},
+		Ports: []corev1.ContainerPort{port(portNameAgent, sidecar.PortAgent)},
 		StartupProbe: &corev1.Probe{
-			ProbeHandler:     httpGet(PathStartup, PortAgent),
+			ProbeHandler:     httpGet(sidecar.PathStartup, sidecar.PortAgent),
 			PeriodSeconds:    startupPeriodSeconds,
 			TimeoutSeconds:   1,
 			FailureThreshold: startupFailureThreshold,
 		},
 		LivenessProbe: &corev1.Probe{
-			ProbeHandler:     httpGet(PathLiveness, PortAgent),
+			ProbeHandler:     httpGet(sidecar.PathLiveness, sidecar.PortAgent),
 			PeriodSeconds:    10,
 			TimeoutSeconds:   5,
 			FailureThreshold: 6,
 		},
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:     httpGet(PathReadiness, PortAgent),
+			ProbeHandler:     httpGet(sidecar.PathReadiness, sidecar.PortAgent),
 			PeriodSeconds:    2,
 			TimeoutSeconds:   2,
 			FailureThreshold: 2,
@@ -166,9 +164,9 @@ func agent(o Options, img Images) corev1.Container {
 		Resources:       requests("10m", "32Mi"),
 		SecurityContext: unprivileged(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: volumeTailscaledConfig, MountPath: DirTailscaledConfig},
+			{Name: volumeTailscaledConfig, MountPath: sidecar.DirTailscaledConfig},
 			{Name: volumeProxiesConfig, MountPath: DirProxiesConfig},
-			{Name: volumeRun, MountPath: DirRun, ReadOnly: true},
+			{Name: volumeRun, MountPath: sidecar.DirRun, ReadOnly: true},
 		},
 	}
 	if o.egress() {
@@ -191,7 +189,7 @@ func agent(o Options, img Images) corev1.Container {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvDNSConfigMap, Value: o.Pods.DNSConfigMap})
 	}
 	if o.kernel() {
-		c.Env = append(c.Env, corev1.EnvVar{Name: EnvNetworking, Value: NetworkingKernel})
+		c.Env = append(c.Env, corev1.EnvVar{Name: EnvNetworking, Value: string(tailnetv1alpha1.NetworkingKernel)})
 		// The agent deletes conntrack entries of UDP flows to former targets.
 		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
 	}
@@ -208,19 +206,19 @@ func tailscale(o Options, img Images) corev1.Container {
 		Name:  ContainerTailscale,
 		Image: cmp.Or(o.Pods.Image, img.Tailscale),
 		Env:   tailscaleEnv(o),
-		Ports: []corev1.ContainerPort{port(portNameContainerboot, PortContainerboot)},
+		Ports: []corev1.ContainerPort{port(portNameContainerboot, sidecar.PortContainerboot)},
 		// Tailscaled serves the metrics: they show that it responds, and do not depend on the
 		// control server. A container that cannot log in has started, too: it may wait for a new
 		// key, and kubelet uses no liveness probe before the startup probe has succeeded.
 		StartupProbe: &corev1.Probe{
-			ProbeHandler:     httpGet("/metrics", PortContainerboot),
+			ProbeHandler:     httpGet("/metrics", sidecar.PortContainerboot),
 			PeriodSeconds:    startupPeriodSeconds,
 			TimeoutSeconds:   1,
 			FailureThreshold: startupFailureThreshold,
 		},
 		// Healthy means that the machine has an address in the tailnet.
 		ReadinessProbe: &corev1.Probe{
-			ProbeHandler:     httpGet("/healthz", PortContainerboot),
+			ProbeHandler:     httpGet("/healthz", sidecar.PortContainerboot),
 			PeriodSeconds:    5,
 			TimeoutSeconds:   3,
 			FailureThreshold: 3,
@@ -229,7 +227,7 @@ func tailscale(o Options, img Images) corev1.Container {
 		// attempt of a node that cannot log in. The threshold is larger than that of the agent's
 		// own probe, so that an agent that hangs is restarted before its tailscaled would be.
 		LivenessProbe: &corev1.Probe{
-			ProbeHandler:     httpGet(PathTailscale, PortAgent),
+			ProbeHandler:     httpGet(sidecar.PathTailscale, sidecar.PortAgent),
 			PeriodSeconds:    10,
 			TimeoutSeconds:   5,
 			FailureThreshold: 9,
@@ -237,15 +235,15 @@ func tailscale(o Options, img Images) corev1.Container {
 		// The command waits for the drain that the agent's hook begins.
 		Lifecycle: &corev1.Lifecycle{
 			PreStop: &corev1.LifecycleHandler{
-				HTTPGet: httpGet(PathDrained, PortAgent).HTTPGet,
+				HTTPGet: httpGet(sidecar.PathDrained, sidecar.PortAgent).HTTPGet,
 			},
 		},
 		Resources:       requests("20m", "64Mi"),
 		SecurityContext: unprivileged(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: volumeTailscaledConfig, MountPath: DirTailscaledConfig, ReadOnly: true},
+			{Name: volumeTailscaledConfig, MountPath: sidecar.DirTailscaledConfig, ReadOnly: true},
 			{Name: volumeProxiesConfig, MountPath: DirProxiesConfig, ReadOnly: true},
-			{Name: volumeRun, MountPath: DirRun},
+			{Name: volumeRun, MountPath: sidecar.DirRun},
 			{Name: volumeTmp, MountPath: dirTmp},
 		},
 	}
@@ -270,7 +268,7 @@ func tailscaleEnv(o Options) []corev1.EnvVar {
 		fieldEnv(EnvPodIP, "status.podIP"),
 		fieldEnv(EnvPodIPs, "status.podIPs"),
 		{Name: "TS_KUBE_SECRET", Value: "$(" + EnvPodName + ")"},
-		{Name: "TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR", Value: DirTailscaledConfig + "/$(" + EnvPodName + ")"},
+		{Name: "TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR", Value: sidecar.DirTailscaledConfig + "/$(" + EnvPodName + ")"},
 		{Name: "TS_SERVE_CONFIG", Value: FileServeConfig},
 		// Without this, containerboot advertises each service in the serve config, whether
 		// or not its backend is healthy.
@@ -281,7 +279,7 @@ func tailscaleEnv(o Options) []corev1.EnvVar {
 		{Name: "TS_ENABLE_HEALTH_CHECK", Value: "true"},
 		{Name: "TS_ENABLE_METRICS", Value: "true"},
 		// Containerboot adds brackets around an IPv6 address.
-		{Name: "TS_LOCAL_ADDR_PORT", Value: "$(" + EnvPodIP + "):" + strconv.Itoa(PortContainerboot)},
+		{Name: "TS_LOCAL_ADDR_PORT", Value: "$(" + EnvPodIP + "):" + strconv.Itoa(sidecar.PortContainerboot)},
 		// Tailscaled keeps its log's identity below the home directory when
 		// it is not root.
 		{Name: "HOME", Value: dirTmp},
@@ -368,7 +366,7 @@ func fieldEnv(name, path string) corev1.EnvVar {
 // Ports returns the ports that every pod serves in the cluster, in addition to those of its
 // services.
 func Ports() []corev1.ContainerPort {
-	return []corev1.ContainerPort{port(portNameAgent, PortAgent), port(portNameContainerboot, PortContainerboot)}
+	return []corev1.ContainerPort{port(portNameAgent, sidecar.PortAgent), port(portNameContainerboot, sidecar.PortContainerboot)}
 }
 
 func port(name string, n int32) corev1.ContainerPort {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 // envFirewallMode selects the packet filter of tailscaled and containerboot.
@@ -69,7 +70,7 @@ func check(o Options, img Images) []corev1.Container {
 		Args:            []string{argCheck},
 		Resources:       requests("10m", "32Mi"),
 		SecurityContext: tunSecurityContext(o),
-		VolumeMounts:    []corev1.VolumeMount{{Name: volumeRun, MountPath: DirRun}},
+		VolumeMounts:    []corev1.VolumeMount{{Name: volumeRun, MountPath: sidecar.DirRun}},
 	}
 	if o.Pods.Resources != nil {
 		c.Resources = *o.Pods.Resources

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 // PodMonitorOptions configure a group's PodMonitor.
@@ -50,7 +51,7 @@ func PodMonitor(o Options) *unstructured.Unstructured {
 }
 
 func scrape(port, interval string) map[string]any {
-	s := map[string]any{"port": port, "path": PathMetrics}
+	s := map[string]any{"port": port, "path": sidecar.PathMetrics}
 	if interval != "" {
 		s["interval"] = interval
 	}

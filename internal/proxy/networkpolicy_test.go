@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 func TestNetworkPolicy(t *testing.T) {
@@ -30,12 +32,12 @@ func TestNetworkPolicy(t *testing.T) {
 	}{
 		"Nothing": {
 			reason: "By default, only the metrics ports are open to all",
-			want:   []networkingv1.NetworkPolicyIngressRule{{Ports: ports(PortAgent, PortContainerboot)}},
+			want:   []networkingv1.NetworkPolicyIngressRule{{Ports: ports(sidecar.PortAgent, sidecar.PortContainerboot)}},
 		},
 		"NoPorts": {
 			reason: "A rule without ports would open all of them",
 			policy: NetworkPolicyOptions{Metrics: shop, Targets: []PolicyTarget{{Clients: shop}}},
-			want:   []networkingv1.NetworkPolicyIngressRule{{From: shop, Ports: ports(PortAgent, PortContainerboot)}},
+			want:   []networkingv1.NetworkPolicyIngressRule{{From: shop, Ports: ports(sidecar.PortAgent, sidecar.PortContainerboot)}},
 		},
 		"NoClients": {
 			reason: "A rule without clients would let in all",
@@ -44,7 +46,7 @@ func TestNetworkPolicy(t *testing.T) {
 				{Ports: []PolicyPort{{Port: 10001, Protocol: corev1.ProtocolTCP}}, Clients: shop},
 			}},
 			want: []networkingv1.NetworkPolicyIngressRule{
-				{Ports: ports(PortAgent, PortContainerboot)},
+				{Ports: ports(sidecar.PortAgent, sidecar.PortContainerboot)},
 				{From: shop, Ports: ports(10001)},
 			},
 		},

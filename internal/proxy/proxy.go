@@ -14,46 +14,16 @@ import (
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
-// Ports of a proxy pod.
+// PortWireGuard is where tailscaled receives peers' packets by UDP in a pod with static
+// endpoints, unless its variable PORT says otherwise. It is tailscaled's usual port.
+const PortWireGuard = 41641
+
+// Directories and files that the containers of a pod share, besides those of the agent (package
+// sidecar).
 const (
-	// PortAgent serves the agent's probes and metrics.
-	PortAgent = 9093
-
-	// PortDNS is the port on which the agent resolves names for the tailnet. It listens on the
-	// loopback address, where tailscaled forwards queries to the machine's address, or with
-	// Kernel networking on that address.
-	PortDNS = 53
-
-	// PortWireGuard is where tailscaled receives peers' packets by UDP in a pod with static
-	// endpoints, unless its variable PORT says otherwise. It is tailscaled's usual port.
-	PortWireGuard = 41641
-
-	// PortContainerboot serves containerboot's health and tailscaled's metrics (containerboot's
-	// default).
-	PortContainerboot = 9002
-)
-
-// Paths of the agent's HTTP servers. PathPreStop is on FileHooks, which only the pod's
-// processes can reach, so that no other client can withdraw services. The others are on
-// PortAgent and change nothing.
-const (
-	PathStartup   = "/startupz"
-	PathLiveness  = "/healthz"
-	PathReadiness = "/readyz"
-	PathMetrics   = "/metrics"
-	PathDrained   = "/drainedz"
-	PathTailscale = "/tailscalez"
-	PathPreStop   = "/prestop"
-)
-
-// Directories and files that the containers of a pod share.
-const (
-	// DirTailscaledConfig holds a directory per pod name, which the agent
-	// writes and containerboot reads (TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR).
-	DirTailscaledConfig = "/etc/tsconfig"
-
 	// DirProxiesConfig holds containerboot's files beside tailscaled's config,
 	// which the agent writes.
 	DirProxiesConfig = "/etc/proxies"
@@ -70,17 +40,8 @@ const (
 	// virtual IP address (TS_INGRESS_PROXIES_CONFIG_PATH). Used with Kernel networking only.
 	FileIngressConfig = DirProxiesConfig + "/ingress-config.json"
 
-	// DirRun holds tailscaled's socket, in the default location of the tailscale command.
-	DirRun = "/var/run/tailscale"
-
 	// FileSocket is the socket of tailscaled's LocalAPI.
-	FileSocket = DirRun + "/tailscaled.sock"
-
-	// FileNetworkReport has what was found out about Kernel networking on the pod's node.
-	FileNetworkReport = DirRun + "/network.json"
-
-	// FileHooks is the socket of the agent's hooks.
-	FileHooks = DirTailscaledConfig + "/agent.sock"
+	FileSocket = sidecar.DirRun + "/tailscaled.sock"
 
 	// fileAgent is the agent's binary in its image.
 	fileAgent = "/usr/local/bin/agent"

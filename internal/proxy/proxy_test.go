@@ -22,6 +22,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 func options() Options {
@@ -308,9 +309,9 @@ func TestVolumesInMemory(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		ContainerAgent + " " + DirTailscaledConfig:     volumeTailscaledConfig,
-		ContainerTailscale + " " + DirTailscaledConfig: volumeTailscaledConfig,
-		ContainerAgent + " " + DirTLS:                  volumeTLS,
+		ContainerAgent + " " + sidecar.DirTailscaledConfig:     volumeTailscaledConfig,
+		ContainerTailscale + " " + sidecar.DirTailscaledConfig: volumeTailscaledConfig,
+		ContainerAgent + " " + DirTLS:                          volumeTLS,
 	}
 	if diff := cmp.Diff(want, mounts); diff != "" {
 		t.Errorf("mounts: -want, +got:\n%s", diff)
@@ -410,23 +411,23 @@ func TestStatefulSetHooks(t *testing.T) {
 		o := options()
 		o.Pods.Direction = direction
 		spec := StatefulSet(o, images()).Spec.Template.Spec
-		sidecar, tailscaled := spec.InitContainers[len(spec.InitContainers)-1], spec.Containers[0]
+		agent, tailscaled := spec.InitContainers[len(spec.InitContainers)-1], spec.Containers[0]
 		want := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{fileAgent, "prestop"}}}}
-		if diff := cmp.Diff(want, sidecar.Lifecycle); diff != "" {
+		if diff := cmp.Diff(want, agent.Lifecycle); diff != "" {
 			t.Errorf("%s: hooks of the agent: -want, +got:\n%s", direction, diff)
 		}
 		want = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{
-			Path: "/drainedz", Port: intstr.FromInt32(PortAgent), Scheme: corev1.URISchemeHTTP,
+			Path: "/drainedz", Port: intstr.FromInt32(sidecar.PortAgent), Scheme: corev1.URISchemeHTTP,
 		}}}
 		if diff := cmp.Diff(want, tailscaled.Lifecycle); diff != "" {
 			t.Errorf("%s: hooks of tailscale: -want, +got:\n%s", direction, diff)
 		}
 		grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second
-		i := slices.IndexFunc(sidecar.Env, func(e corev1.EnvVar) bool { return e.Name == EnvGracePeriod })
+		i := slices.IndexFunc(agent.Env, func(e corev1.EnvVar) bool { return e.Name == EnvGracePeriod })
 		if i < 0 {
 			t.Fatalf("%s: the agent does not receive the grace period", direction)
 		}
-		if got, err := time.ParseDuration(sidecar.Env[i].Value); err != nil || got != grace {
+		if got, err := time.ParseDuration(agent.Env[i].Value); err != nil || got != grace {
 			t.Errorf("%s: want the agent to receive the grace period %s, got %s, %v", direction, grace, got, err)
 		}
 	}
@@ -496,8 +497,8 @@ func TestPodMonitor(t *testing.T) {
 	}
 	for _, e := range endpoints {
 		e := e.(map[string]any)
-		if !named[e["port"].(string)] || e["path"] != PathMetrics || e["interval"] != "15s" {
-			t.Errorf("want one of the ports %v, %s, each 15s; got %v", named, PathMetrics, e)
+		if !named[e["port"].(string)] || e["path"] != sidecar.PathMetrics || e["interval"] != "15s" {
+			t.Errorf("want one of the ports %v, %s, each 15s; got %v", named, sidecar.PathMetrics, e)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 const (
@@ -139,7 +140,7 @@ func dnsSysctls(o Options) []corev1.Sysctl {
 	if o.Pods.DNSConfigMap == "" {
 		return nil
 	}
-	return []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: strconv.Itoa(PortDNS)}}
+	return []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: strconv.Itoa(sidecar.PortDNS)}}
 }
 
 // spread returns the user's constraints. The default is an even spread that never leaves a pod

@@ -26,6 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 
 // composed returns, by name, the MachineSets that the function of TailscaleEndpoints composes in
@@ -170,7 +171,7 @@ func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unst
 	}
 	tailscale.StartupProbe.HTTPGet.Path = "/metrics"
 	p := tailscale.LivenessProbe
-	p.HTTPGet.Path, p.HTTPGet.Port = proxy.PathTailscale, intstr.FromInt(proxy.PortAgent)
+	p.HTTPGet.Path, p.HTTPGet.Port = sidecar.PathTailscale, intstr.FromInt(sidecar.PortAgent)
 	p.PeriodSeconds, p.FailureThreshold = 10, 9
 	out := &unstructured.Unstructured{}
 	b, err := json.Marshal(s)
