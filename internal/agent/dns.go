@@ -13,8 +13,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/nameserver"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
@@ -37,44 +35,32 @@ type DNSOptions struct {
 // tailnet, with Userspace networking (tailscale.com wgengine/netstack).
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// A dnsLoop is the role of a pod that resolves names for the tailnet.
-type dnsLoop struct {
+// A dnsRole is the role of a pod that resolves names for the tailnet.
+type dnsRole struct {
 	plainRole
 
 	opts   DNSOptions
 	kernel bool
-	retry  time.Duration
+	retry  *retrier
 	log    logging.Logger
 	file   keptFile
+
+	// follow calls fn in the loop with each version of the ConfigMap until ctx is done.
+	follow func(ctx context.Context, fn func(*corev1.ConfigMap))
 	server *nameserver.Server
 
 	// zone is the encoded zone. Empty until it is known.
 	zone string
 }
 
-func (a *Agent) newDNS() *dnsLoop {
-	return &dnsLoop{
-		opts:   a.opts.DNS,
-		kernel: a.opts.Kernel != nil,
-		retry:  a.opts.Pauses.Retry,
-		log:    a.log,
-		file:   keptFile{dir: atomicdir.New(a.opts.DNS.Dir, zone.ConfigMapKey)},
-		server: nameserver.New(a.log, a.metrics.resolved),
-	}
-}
-
 // watch watches the ConfigMap with the zone.
-func (d *dnsLoop) watch(ctx context.Context, a *Agent) {
-	kube.WatchConfigMap(ctx, a.client, a.opts.zoneConfigMap(), func(cm *corev1.ConfigMap) {
-		a.do(ctx, func(*loop) { d.set(cm) })
-	})
-}
+func (d *dnsRole) watch(ctx context.Context) { d.follow(ctx, d.set) }
 
 // close closes the listeners.
-func (d *dnsLoop) close() { d.server.Close() }
+func (d *dnsRole) close() { d.server.Close() }
 
 // restore loads the zone of an earlier run.
-func (d *dnsLoop) restore() error {
+func (d *dnsRole) restore(context.Context) error {
 	b, err := d.file.dir.Read()
 	if err != nil || b == nil {
 		return err
@@ -87,7 +73,7 @@ func (d *dnsLoop) restore() error {
 
 // set updates the zone from the ConfigMap. A ConfigMap that is missing or invalid changes
 // nothing.
-func (d *dnsLoop) set(cm *corev1.ConfigMap) {
+func (d *dnsRole) set(cm *corev1.ConfigMap) {
 	if cm == nil {
 		d.log.Info("Waiting for ConfigMap", "configmap", d.opts.ConfigMap)
 		return
@@ -107,7 +93,7 @@ func (d *dnsLoop) set(cm *corev1.ConfigMap) {
 	d.file.set(s)
 }
 
-func (d *dnsLoop) take(s string) error {
+func (d *dnsRole) take(s string) error {
 	z, err := zone.Decode(s)
 	if err != nil {
 		return err
@@ -118,22 +104,22 @@ func (d *dnsLoop) take(s string) error {
 }
 
 // step listens on the addresses that the tailnet sends queries to.
-func (d *dnsLoop) step(ctx context.Context, at time.Time, l *loop) time.Time {
+func (d *dnsRole) step(ctx context.Context, at time.Time, f facts) time.Time {
 	if d.zone == "" {
 		return time.Time{}
 	}
-	d.file.write(at, l)
+	d.file.write(at, d.retry)
 	addrs := []netip.AddrPort{netip.AddrPortFrom(loopback, d.opts.Port)}
 	if d.kernel {
 		// Never listen on the pod's own addresses: the tailnet's policy decides about access.
 		addrs = nil
-		for _, a := range l.tailnet.Addresses {
+		for _, a := range f.tailnet.Addresses {
 			addrs = append(addrs, netip.AddrPortFrom(a, d.opts.Port))
 		}
 	}
 	if err := d.server.Listen(ctx, addrs); err != nil {
 		d.log.Info("Cannot resolve names for the tailnet", "error", err)
-		return at.Add(d.retry)
+		return at.Add(d.retry.pause)
 	}
 	return time.Time{}
 }

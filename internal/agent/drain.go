@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"maps"
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
@@ -39,6 +38,9 @@ const (
 // (wgengine/netstack, shouldProcessInbound). So it cannot refuse new connections and keep open
 // ones.
 type drain struct {
+	// move is how long clients have to move to another machine.
+	move time.Duration
+
 	// session is the session of the tailscaled that is drained.
 	session int
 
@@ -83,54 +85,9 @@ type drain struct {
 	back time.Time
 }
 
-// draining returns a channel that is closed when a drain begins.
-func (l *loop) draining() <-chan struct{} {
-	if l.begun == nil {
-		l.begun = make(chan struct{})
-	}
-	return l.begun
-}
-
-// startDrain withdraws all services, those with clients once another host has them, and returns a
-// channel that is closed when clients have had time to move. If control accepted none of the
-// advertised services, there are no clients, and the channel is closed at once. Where that is not
-// known, there may be clients.
-func (l *loop) startDrain(at time.Time) <-chan struct{} {
-	if l.drain != nil {
-		return l.drain.done
-	}
-	l.draining()
-	close(l.begun)
-	l.drain = &drain{start: at.Truncate(time.Second), moveEnd: at, settle: l.opts.Pauses.Settle, done: make(chan struct{})}
-	if l.opts.Grace > 0 {
-		l.drain.deadline = at.Add(l.opts.Grace + graceMargin)
-	}
-	for _, name := range l.advertised {
-		if l.hasClients(name) {
-			l.drain.clients = true
-			l.drain.moveEnd = at.Add(l.opts.Drain)
-		}
-	}
-	if l.drain.clients && l.opts.Grace > 0 {
-		l.drain.last = latest(l.drain.moveEnd, at.Add(l.opts.Grace-stopTime))
-		l.drain.giveTime(at, l.opts.Drain)
-		l.findDestinations(l.drain, maps.Clone(l.handlers))
-		l.holdServices(at)
-	}
-	l.roles.drain(at, l)
-	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised,
-		"drain", l.drain.moveEnd.Sub(at).String(), "limit", latest(l.drain.moveEnd, l.drain.last).Sub(at).String())
-	return l.drain.done
-}
-
-// hasClients reports whether an advertised service may have clients.
-func (l *loop) hasClients(name string) bool {
-	return l.tailnet.Accepted[name] || l.tailnet.Running && !l.tailnet.AcceptedKnown
-}
-
 // giveTime gives clients time to move, and open connections time to end after that.
-func (d *drain) giveTime(at time.Time, clients time.Duration) {
-	d.moveEnd = at.Add(clients)
+func (d *drain) giveTime(at time.Time) {
+	d.moveEnd = at.Add(d.move)
 	if !d.last.IsZero() {
 		d.moveEnd = earlier(d.moveEnd, d.last)
 		d.cut = earlier(d.moveEnd.Add(openTime), d.last)
@@ -139,20 +96,12 @@ func (d *drain) giveTime(at time.Time, clients time.Duration) {
 
 // withdrawn records that tailscaled has read the config that withdraws the services: the
 // clients' time to move begins now.
-func (d *drain) withdrawn(at time.Time, clients time.Duration) {
+func (d *drain) withdrawn(at time.Time) {
 	if d == nil || d.over() || !d.clients || d.holds() {
 		return
 	}
-	d.giveTime(at, clients)
+	d.giveTime(at)
 }
-
-// busy reports whether connections of services are open, once clients have had time to move.
-func (d *drain) busy(at time.Time) bool {
-	return d != nil && !d.over() && !at.Before(d.moveEnd) && at.Before(d.cut) && d.destinations.open()
-}
-
-// endDrain ends the drain, so that services are advertised again.
-func (l *loop) endDrain() { l.drain, l.begun = nil, nil }
 
 // step ends the drain when its time is over, or when tailscaled has stopped. While connections
 // are open, the drain continues until they are cut. After the drain, step looks for another

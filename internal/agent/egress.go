@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"net/netip"
@@ -11,14 +12,13 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
+	"tailscale.com/kube/egressservices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	carrier "github.com/tailscale-gateway/tailscale-gateway/internal/agent/egress"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
@@ -53,11 +53,16 @@ type EgressOptions struct {
 	Tracer trace.Tracer
 }
 
-// An egressLoop is the role of a pod that carries traffic into the tailnet.
-type egressLoop struct {
+// An egressRole is the role of a pod that carries traffic into the tailnet.
+type egressRole struct {
+	plainRole
+
 	opts     EgressOptions
-	retry    time.Duration
+	retry    *retrier
 	log      logging.Logger
+	metrics  *Metrics
+	health   *health
+	api      *reachability
 	prober   *probe.Prober
 	find     func(host string) localapi.Host
 	findIn   func(host string, ipv6 bool) localapi.Host
@@ -65,9 +70,12 @@ type egressLoop struct {
 	domain   func() string
 	file     keptFile
 
+	// follow calls fn in the loop with each version of the ConfigMap until ctx is done.
+	follow func(ctx context.Context, fn func(*corev1.ConfigMap))
+
 	// server carries connections. It is nil if the kernel forwards them.
 	server *carrier.Server
-	kernel *kernelLoop
+	kernel *kernelRole
 
 	// targets are the targets of the ConfigMap. loaded reports whether they are known, even if there
 	// are none.
@@ -102,46 +110,20 @@ type leavingTarget struct {
 	start time.Time
 }
 
-func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelLoop) *egressLoop {
-	notify := func() { a.do(ctx, func(*loop) {}) }
-	e := &egressLoop{
-		opts:     a.opts.Egress,
-		retry:    a.opts.Pauses.Retry,
-		log:      a.log,
-		find:     peers.Find,
-		findIn:   peers.FindFamily,
-		resolves: peers.Has,
-		domain:   peers.Domain,
-		prober:   probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), notify, probe.WithProbed(a.metrics.probed)),
-		file:     keptFile{dir: atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey)},
-		kernel:   k,
-		leaving:  make(map[plan.EgressKey]leavingTarget),
-		warm:     warmup{ping: a.local.Ping, run: func(ctx context.Context, fn func()) { a.do(ctx, func(*loop) { fn() }) }},
-		warmFor:  a.opts.Pauses.Warm,
-	}
-	if !k.enabled {
-		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, notify, carrier.WithListen(carrier.ListenAt(e.opts.Addresses...)),
-			carrier.WithIdleTimeout(e.opts.Idle), carrier.WithTracer(e.opts.Tracer), carrier.WithFollower(peers.Follow, a.opts.Pauses.Absence))
-	}
-	return e
-}
-
 // watch watches the ConfigMap with the targets.
-func (e *egressLoop) watch(ctx context.Context, a *Agent) {
-	kube.WatchConfigMap(ctx, a.client, a.opts.egressConfigMap(), func(cm *corev1.ConfigMap) {
-		a.do(ctx, func(l *loop) { e.setConfig(time.Now(), cm, l.health) })
-	})
+func (e *egressRole) watch(ctx context.Context) {
+	e.follow(ctx, func(cm *corev1.ConfigMap) { e.setConfig(time.Now(), cm) })
 }
 
 // close cuts the open connections.
-func (e *egressLoop) close() {
+func (e *egressRole) close() {
 	if e.server != nil {
 		e.server.Close()
 	}
 }
 
 // restore loads the targets of an earlier run.
-func (e *egressLoop) restore() error {
+func (e *egressRole) restore(context.Context) error {
 	b, err := e.file.dir.Read()
 	if err != nil || b == nil {
 		return err
@@ -157,7 +139,7 @@ func (e *egressLoop) restore() error {
 
 // setConfig updates the targets from the ConfigMap. A ConfigMap that is missing or invalid
 // changes nothing: open ports stay open.
-func (e *egressLoop) setConfig(at time.Time, cm *corev1.ConfigMap, h *health) {
+func (e *egressRole) setConfig(at time.Time, cm *corev1.ConfigMap) {
 	if cm == nil {
 		e.log.Info("Waiting for ConfigMap", "configmap", e.opts.ConfigMap)
 		e.loaded = true
@@ -170,7 +152,7 @@ func (e *egressLoop) setConfig(at time.Time, cm *corev1.ConfigMap, h *health) {
 	}
 	if err != nil {
 		e.log.Info("Cannot use ConfigMap", "configmap", e.opts.ConfigMap, "error", err)
-		h.setWaiting("ConfigMap " + e.opts.ConfigMap + ": " + err.Error())
+		e.health.setWaiting("ConfigMap " + e.opts.ConfigMap + ": " + err.Error())
 		return
 	}
 	e.loaded, e.revision = true, egress.Revision(s)
@@ -179,7 +161,7 @@ func (e *egressLoop) setConfig(at time.Time, cm *corev1.ConfigMap, h *health) {
 }
 
 // set replaces the wanted targets. The previous ones become leaving targets.
-func (e *egressLoop) set(at time.Time, targets []egress.Target) {
+func (e *egressRole) set(at time.Time, targets []egress.Target) {
 	for _, t := range e.targets {
 		e.leaving[plan.EgressKeyOf(t)] = leavingTarget{Target: t, start: at}
 	}
@@ -190,12 +172,12 @@ func (e *egressLoop) set(at time.Time, targets []egress.Target) {
 }
 
 // step updates listeners, probes and the egress config.
-func (e *egressLoop) step(ctx context.Context, at time.Time, l *loop) time.Time {
+func (e *egressRole) step(ctx context.Context, at time.Time, f facts) time.Time {
 	next := e.forget(at)
-	e.file.write(at, l)
+	e.file.write(at, e.retry)
 	for range 2 {
-		e.plan(l.tailnet)
-		closed := e.serve(ctx, l.drain.closing(at))
+		e.plan(f.tailnet)
+		closed := e.serve(ctx, f.closing)
 		if maps.Equal(closed, e.closed) {
 			break
 		}
@@ -203,21 +185,47 @@ func (e *egressLoop) step(ctx context.Context, at time.Time, l *loop) time.Time 
 		// plan.
 		e.closed = closed
 	}
-	next = earliest(at, next, e.cutGone(at, l.tailnet))
+	next = earliest(at, next, e.cutGone(at, f.tailnet))
 	e.prober.Set(ctx, plan.EgressTargets(e.ports))
-	e.join(ctx, l.tailnet)
+	e.join(ctx, f.tailnet)
 	if len(e.closed) > 0 {
-		next = earliest(at, next, at.Add(e.retry))
+		next = earliest(at, next, at.Add(e.retry.pause))
 	}
-	if err := e.write(at, l); err != nil {
-		l.failed(at, "Cannot write egress config", err)
+	if err := e.write(at, f.tailnet); err != nil {
+		e.retry.failed(at, "Cannot write egress config", err)
 	}
 	return next
 }
 
+// write writes the config from which containerboot makes the kernel forward the pod's ports.
+func (e *egressRole) write(at time.Time, tn localapi.State) error {
+	k := e.kernel
+	if !k.enabled || !e.loaded {
+		return nil
+	}
+	// The peers are unknown while tailscaled is unavailable.
+	if k.egress != nil && (!tn.Running || tn.Peers == 0) {
+		return nil
+	}
+	b, err := plan.EgressServices(e.ports)
+	if err != nil || bytes.Equal(k.egress, b) {
+		return err
+	}
+	if k.cautious(k.egress != nil) && !e.api.reached(at) {
+		return nil
+	}
+	if _, err := k.dir.WriteFiles(map[string][]byte{egressservices.KeyEgressServices: b}); err != nil {
+		return err
+	}
+	k.egress = b
+	e.metrics.wrote(fileEgress)
+	e.log.Debug("Wrote egress config")
+	return nil
+}
+
 // forget drops leaving targets whose time is over. It returns when the time of the next one may
 // be over.
-func (e *egressLoop) forget(at time.Time) time.Time {
+func (e *egressRole) forget(at time.Time) time.Time {
 	var due []time.Time
 	maps.DeleteFunc(e.leaving, func(key plan.EgressKey, t leavingTarget) bool {
 		heard, end := t.start.Add(e.opts.Spread), t.start.Add(e.opts.Drain)
@@ -227,7 +235,7 @@ func (e *egressLoop) forget(at time.Time) time.Time {
 	return earliest(at, due...)
 }
 
-func (e *egressLoop) plan(tn localapi.State) {
+func (e *egressRole) plan(tn localapi.State) {
 	input := plan.EgressInput{
 		Targets:  e.targets,
 		Running:  tn.Running,
@@ -259,7 +267,7 @@ func (e *egressLoop) plan(tn localapi.State) {
 
 // serve passes the planned ports to the server, and returns why some ports cannot be listened
 // on.
-func (e *egressLoop) serve(ctx context.Context, closing bool) map[plan.EgressKey]string {
+func (e *egressRole) serve(ctx context.Context, closing bool) map[plan.EgressKey]string {
 	closed := make(map[plan.EgressKey]string)
 	if e.server == nil {
 		return closed
@@ -286,7 +294,7 @@ func (e *egressLoop) serve(ctx context.Context, closing bool) map[plan.EgressKey
 
 // cutGone cuts connections to nodes that have left the tailnet, and returns when the next one is
 // due. While the netmap is not known, no node counts as gone.
-func (e *egressLoop) cutGone(at time.Time, tn localapi.State) time.Time {
+func (e *egressRole) cutGone(at time.Time, tn localapi.State) time.Time {
 	if e.server == nil {
 		return time.Time{}
 	}
@@ -299,7 +307,7 @@ func (e *egressLoop) cutGone(at time.Time, tn localapi.State) time.Time {
 }
 
 // busy reports whether connections are open.
-func (e *egressLoop) busy() bool {
+func (e *egressRole) busy() bool {
 	if e.server == nil {
 		return false
 	}
@@ -312,10 +320,10 @@ func (e *egressLoop) busy() bool {
 }
 
 // started reports whether the targets are known.
-func (e *egressLoop) started() bool { return e.loaded }
+func (e *egressRole) started() bool { return e.loaded }
 
 // join connects the pod to the devices of its targets once it has joined the tailnet.
-func (e *egressLoop) join(ctx context.Context, tn localapi.State) {
+func (e *egressRole) join(ctx context.Context, tn localapi.State) {
 	e.joined = e.joined || tn.Running && tn.Peers > 0
 	if !e.joined || !e.loaded || e.warm.begun {
 		return
@@ -329,7 +337,7 @@ func (e *egressLoop) join(ctx context.Context, tn localapi.State) {
 
 // unready returns why the pod cannot carry anything yet. Once the pod has joined and has had time
 // to connect, problems affect single targets and not the pod.
-func (e *egressLoop) unready(*loop) string {
+func (e *egressRole) unready() string {
 	if !e.joined {
 		return "Waiting for tailscaled to join the tailnet"
 	}
@@ -337,20 +345,20 @@ func (e *egressLoop) unready(*loop) string {
 }
 
 // drain gives clients time to move to other pods, and open connections time to end.
-func (e *egressLoop) drain(at time.Time, l *loop) {
+func (e *egressRole) drain(at time.Time, d *drain) {
 	if len(e.ports) == 0 {
 		return
 	}
-	l.drain.moveEnd = latest(l.drain.moveEnd, at.Add(e.opts.Spread))
-	l.drain.cut = at.Add(e.opts.Drain)
+	d.moveEnd = latest(d.moveEnd, at.Add(e.opts.Spread))
+	d.cut = at.Add(e.opts.Drain)
 	if e.kernel.enabled {
 		// Clients of UDP have no connections to wait for, and the kernel cannot refuse new
 		// connections of TCP.
-		l.drain.moveEnd = latest(l.drain.moveEnd, at.Add(l.opts.Drain))
+		d.moveEnd = latest(d.moveEnd, at.Add(d.move))
 	}
 }
 
 // report adds the targets and their ports to a status.
-func (e *egressLoop) report(s *v1alpha1.MachineAgentStatus) {
+func (e *egressRole) report(s *v1alpha1.MachineAgentStatus) {
 	s.EgressConfig, s.Egress = e.revision, plan.EgressStatus(e.ports)
 }

@@ -5,12 +5,8 @@ package agent
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -36,42 +32,11 @@ func handoverIn(annotations map[string]string) meta.Handover {
 // holds reports whether the drain keeps services advertised.
 func (d *drain) holds() bool { return d != nil && !d.over() && !d.hold.IsZero() }
 
-// holdServices keeps services advertised as long as clients have the time of a drain after that, and
-// reports that the pod stops.
-func (l *loop) holdServices(at time.Time) {
-	d := l.drain
-	hold := d.last.Add(-l.opts.Drain)
+// holdServices keeps services advertised as long as clients have the time of a drain after that.
+func (d *drain) holdServices(at time.Time) {
+	hold := d.last.Add(-d.move)
 	if !hold.After(at) {
 		return
 	}
 	d.hold, d.moveEnd, d.cut = hold, d.last, d.last
-	if l.reported == nil {
-		return
-	}
-	s := l.reported.DeepCopy()
-	s.StoppingSince = &metav1.Time{Time: d.start}
-	l.report(s)
-}
-
-// held returns which of the advertised services stay advertised during a drain.
-func (l *loop) held(at time.Time, services []plan.Service, listed bool) []string {
-	d := l.drain
-	if !d.holds() || !at.Before(d.hold) {
-		return nil
-	}
-	healthy := plan.Advertised(services)
-	return slices.DeleteFunc(slices.Clone(l.advertised), func(name string) bool {
-		released := d.start.Equal(l.handover.StopTime.Time) && slices.Contains(l.handover.Services, name)
-		return released || !l.hasClients(name) || listed && !slices.Contains(healthy, name)
-	})
-}
-
-// handOver begins the clients' time to move once no service is advertised any more.
-func (l *loop) handOver(at time.Time) {
-	if !l.drain.holds() || len(l.advertised) > 0 {
-		return
-	}
-	l.log.Info("Withdrew the last service", "after", at.Sub(l.drain.start).String(), "grace", !at.Before(l.drain.hold))
-	l.drain.hold = time.Time{}
-	l.drain.giveTime(at, l.opts.Drain)
 }

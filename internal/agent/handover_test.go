@@ -21,7 +21,7 @@ import (
 
 // release has the provider answer that services have another host.
 func release(l *loop, services ...string) {
-	l.handover = meta.Handover{StopTime: metav1.Time{Time: l.drain.start}, Services: services}
+	l.requests.handover = meta.Handover{StopTime: metav1.Time{Time: l.drains.current.start}, Services: services}
 }
 
 // TestHoldServices checks when a pod that is being stopped withdraws its services. Its grace period is
@@ -59,7 +59,7 @@ func TestHoldServices(t *testing.T) {
 		"OldAnswer": {
 			{reason: "An answer to an earlier stop means nothing.", elapsed: time.Second, want: both, action: func(l *loop) {
 				release(l, both...)
-				l.handover.StopTime = metav1.Time{Time: l.drain.start.Add(-time.Second)}
+				l.requests.handover.StopTime = metav1.Time{Time: l.drains.current.start.Add(-time.Second)}
 			}},
 		},
 		"NotAccepted": {
@@ -70,7 +70,7 @@ func TestHoldServices(t *testing.T) {
 		"PartialReload": {
 			{reason: "A service that another host has is withdrawn.", elapsed: time.Second, action: released("svc:web"), want: db},
 			{reason: "The clients' time does not begin while a service waits.", elapsed: 2 * time.Second, want: db, action: func(l *loop) {
-				l.drain.withdrawn(l.drain.start.Add(2*time.Second), l.opts.Drain)
+				l.drains.current.withdrawn(l.drains.current.start.Add(2 * time.Second))
 			}},
 			{reason: "The service still waits.", elapsed: 24 * time.Second, want: db},
 		},
@@ -82,7 +82,7 @@ func TestHoldServices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := time.Unix(1000, 0)
 			l, _ := newLoop(t, t.TempDir())
-			l.opts.Grace = time.Minute
+			l.drains.grace = time.Minute
 			l.setSecret(secret())
 			l.advertised = both
 			l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: true, Accepted: map[string]bool{"svc:web": true, "svc:db": true}})
@@ -95,8 +95,8 @@ func TestHoldServices(t *testing.T) {
 				if diff := cmp.Diff(m.want, l.advertised, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("\n%s\nafter %s: advertised: -want, +got:\n%s", m.reason, m.elapsed, diff)
 				}
-				if l.drain.over() != m.ended {
-					t.Errorf("\n%s\nafter %s: want over %t, got %t", m.reason, m.elapsed, m.ended, l.drain.over())
+				if l.drains.current.over() != m.ended {
+					t.Errorf("\n%s\nafter %s: want over %t, got %t", m.reason, m.elapsed, m.ended, l.drains.current.over())
 				}
 				if !m.ended && !next.After(at.Add(m.elapsed)) {
 					t.Errorf("after %s: nothing is due", m.elapsed)

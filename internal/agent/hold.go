@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/control"
 )
@@ -25,10 +26,13 @@ type hold struct {
 	answers func(ctx context.Context, config []byte) error
 
 	// run runs a function in the goroutine of the loop.
-	run func(func(*loop))
+	run func(func())
 
-	// patience is how long the hold lasts at most.
+	// patience is how long the hold lasts at most, and pause is the time between two requests.
 	patience time.Duration
+	pause    time.Duration
+
+	log logging.Logger
 
 	deadline time.Time
 	checking bool
@@ -37,15 +41,15 @@ type hold struct {
 }
 
 // step reports whether containerboot must wait, and when to call it again.
-func (h *hold) step(ctx context.Context, at time.Time, l *loop) (bool, time.Time) {
+func (h *hold) step(ctx context.Context, at time.Time, f facts) (bool, time.Time) {
 	switch {
 	case h.answers == nil:
 		return false, time.Time{}
-	case l.tailnet.Session > 0:
+	case f.tailnet.Session > 0:
 		// Tailscaled runs already: only the agent was started again.
 		h.end()
 		return false, time.Time{}
-	case l.stateKnown && l.stateLost:
+	case f.stateSeen && f.stateLost:
 		h.end()
 		return false, time.Time{}
 	}
@@ -53,16 +57,16 @@ func (h *hold) step(ctx context.Context, at time.Time, l *loop) (bool, time.Time
 		h.deadline = at.Add(h.patience)
 	}
 	if !at.Before(h.deadline) {
-		l.log.Info("Letting the tailscale container start although the control server does not answer", "error", h.err)
+		h.log.Info("Letting the tailscale container start although the control server does not answer", "error", h.err)
 		h.end()
 		return false, time.Time{}
 	}
-	if l.stateKnown && !h.checking && !at.Before(h.retryAt) {
+	if f.stateSeen && !h.checking && !at.Before(h.retryAt) {
 		h.checking = true
-		config, answers := l.base, h.answers
+		config, answers := f.base, h.answers
 		go func() {
 			err := answers(ctx, config)
-			h.run(func(l *loop) { l.hold.answered(time.Now(), err, l) })
+			h.run(func() { h.answered(time.Now(), err) })
 		}()
 	}
 	return true, earliest(at, h.deadline, h.retryAt)
@@ -72,7 +76,7 @@ func (h *hold) step(ctx context.Context, at time.Time, l *loop) (bool, time.Time
 func (h *hold) end() { h.answers = nil }
 
 // answered records the result of a request to control.
-func (h *hold) answered(at time.Time, err error, l *loop) {
+func (h *hold) answered(at time.Time, err error) {
 	h.checking = false
 	if h.answers == nil {
 		return
@@ -82,14 +86,22 @@ func (h *hold) answered(at time.Time, err error, l *loop) {
 		return
 	}
 	if h.err == nil {
-		l.log.Info("Waiting for the control server before the tailscale container starts", "error", err)
+		h.log.Info("Waiting for the control server before the tailscale container starts", "error", err)
 	}
 	h.err = err
-	pause := l.opts.Pauses.Retry
+	pause := h.pause
 	if w := (*control.WaitError)(nil); errors.As(err, &w) {
 		pause = max(pause, min(w.Delay, maxWait))
 	}
 	h.retryAt = at.Add(pause)
+}
+
+// problem returns why control does not answer, or "".
+func (h *hold) problem() string {
+	if h.answers == nil || h.err == nil {
+		return ""
+	}
+	return plainText(h.err.Error())
 }
 
 // waiting describes what the hold waits for.

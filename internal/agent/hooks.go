@@ -92,7 +92,7 @@ func (a *Agent) drained(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), a.opts.Pauses.Begin)
 	defer cancel()
 	begins := make(chan (<-chan struct{}), 1)
-	a.do(ctx, func(l *loop) { begins <- l.draining() })
+	a.do(ctx, func(l *loop) { begins <- l.drains.draining() })
 	select {
 	case <-ctx.Done():
 	case begun := <-begins:
@@ -109,11 +109,12 @@ func (a *Agent) drained(w http.ResponseWriter, r *http.Request) {
 func (a *Agent) awaitDrain(ctx context.Context) {
 	ends := make(chan (<-chan struct{}), 1)
 	a.do(ctx, func(l *loop) {
-		if l.drain == nil {
+		d := l.drains.current
+		if d == nil {
 			close(ends)
 			return
 		}
-		ends <- l.drain.done
+		ends <- d.done
 	})
 	select {
 	case <-ctx.Done():

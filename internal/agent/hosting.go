@@ -4,13 +4,14 @@
 package agent
 
 import (
+	"context"
 	"slices"
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
 
-// A hosting keeps a new ingress pod unready until control has accepted it as a host of the services
+// A hostingRole keeps a new ingress pod unready until control has accepted it as a host of the services
 // that it advertises. Rollouts and evictions wait for ready pods: without it, they would stop the next
 // host while this one waits for an approval.
 //
@@ -21,7 +22,14 @@ import (
 //
 // A pod that has been ready for its services once stays so: later approvals, backends and certificates
 // concern single services.
-type hosting struct {
+type hostingRole struct {
+	plainRole
+
+	log logging.Logger
+
+	// patience is how long the pod waits at most once tailscaled has joined.
+	patience time.Duration
+
 	done bool
 
 	// deadline is when the pod becomes ready in any case: somebody may have to approve it, or refuse to.
@@ -33,40 +41,33 @@ type hosting struct {
 }
 
 // step updates what the pod waits for. It returns when the wait ends, or zero.
-func (h *hosting) step(at time.Time, l *loop, services []plan.Service, listed bool) time.Time {
+func (h *hostingRole) step(_ context.Context, at time.Time, f facts) time.Time {
 	if h.done {
 		return time.Time{}
 	}
 	switch {
-	case !l.tailnet.Running:
+	case !f.tailnet.Running:
 		h.waiting = "Waiting for tailscaled to join the tailnet"
 		return time.Time{}
-	case !listed:
+	case !f.listed:
 		h.waiting = "Waiting to read the services of the pod"
 		return time.Time{}
 	}
 	if h.deadline.IsZero() {
-		h.deadline = at.Add(l.opts.Pauses.Accept)
+		h.deadline = at.Add(h.patience)
 	}
-	i := slices.IndexFunc(services, l.pending)
+	i := slices.IndexFunc(f.services, f.isPending)
 	h.done = i < 0 || !at.Before(h.deadline)
 	if h.done {
 		if i >= 0 {
-			l.log.Info("The pod becomes ready although it does not host all services yet", "service", services[i].Name)
+			h.log.Info("The pod becomes ready although it does not host all services yet", "service", f.services[i].Name)
 		}
 		h.waiting = ""
 		return time.Time{}
 	}
-	h.waiting = "Waiting for the tailnet to accept this machine as a host of " + services[i].Name
+	h.waiting = "Waiting for the tailnet to accept this machine as a host of " + f.services[i].Name
 	return h.deadline
 }
 
-// pending reports whether the pod is to host a service and control has not accepted it. An unknown
-// acceptance is not pending: tailscaled may not report it. A service without a backend that answers is not
-// to be hosted.
-func (l *loop) pending(s plan.Service) bool {
-	if !s.Advertise {
-		return s.Undecided
-	}
-	return !slices.Contains(l.advertised, s.Name) || l.tailnet.AcceptedKnown && !l.tailnet.Accepted[s.Name]
-}
+// unready returns what the pod waits for, or "".
+func (h *hostingRole) unready() string { return h.waiting }

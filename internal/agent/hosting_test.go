@@ -57,10 +57,9 @@ func TestHosting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := time.Unix(1000, 0)
 			l, _ := newLoop(t, t.TempDir())
-			l.advertised = []string{"svc:web"}
 			for _, m := range moments {
-				l.tailnet = m.tailnet
-				next := l.hosting.step(at.Add(m.elapsed), l, m.services, !m.unlisted)
+				f := facts{tailnet: m.tailnet, services: m.services, listed: !m.unlisted, advertised: []string{"svc:web"}}
+				next := l.hosting.step(t.Context(), at.Add(m.elapsed), f)
 				if l.hosting.waiting != m.want {
 					t.Errorf("\n%s\nafter %s: want %q, got %q", m.reason, m.elapsed, m.want, l.hosting.waiting)
 				}

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -28,6 +29,9 @@ const (
 	// loopTimeout is how long the loop can be busy before the agent counts as hung. The loop only
 	// writes small files.
 	loopTimeout = 4 * time.Second
+
+	// containerbootTimeout is less than the timeout of kubelet's probe.
+	containerbootTimeout = 4 * time.Second
 )
 
 // A health holds the answers to kubelet's probes.
@@ -161,4 +165,32 @@ func (a *Agent) liveness(w http.ResponseWriter, r *http.Request) {
 	case <-ctx.Done():
 		http.Error(w, "Hung", http.StatusServiceUnavailable)
 	}
+}
+
+// tailscaleLiveness answers kubelet's liveness probe of the tailscale container: with the answer of
+// containerboot, which gets its metrics from tailscaled, unless the container needs a restart.
+func (a *Agent) tailscaleLiveness(w http.ResponseWriter, r *http.Request) {
+	if a.health.restarts() {
+		http.Error(w, "The node cannot log in, or no host of a service is primary: tailscaled must start again", http.StatusServiceUnavailable)
+		return
+	}
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, a.opts.ContainerbootMetrics, http.NoBody)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	c := &http.Client{Timeout: containerbootTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := c.Do(req)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	// Tailscaled may hang before it has answered all.
+	_, err = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close() // It was read.
+	if err != nil || res.StatusCode != http.StatusOK {
+		http.Error(w, "The tailscale container answers "+res.Status, http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
 }

@@ -22,13 +22,13 @@ type keptFile struct {
 func (f *keptFile) set(s string) { f.unwritten = []byte(s) }
 
 // write writes the content, unless it is written. A failure is retried in the loop's next step.
-func (f *keptFile) write(at time.Time, l *loop) {
+func (f *keptFile) write(at time.Time, r *retrier) {
 	if f.unwritten == nil {
 		return
 	}
 	if _, err := f.dir.Write(f.unwritten); err != nil {
 		// Only a later run of the agent needs the file.
-		l.failed(at, "Cannot keep "+f.dir.Name()+" for a restart of the agent", err)
+		r.failed(at, "Cannot keep "+f.dir.Name()+" for a restart of the agent", err)
 		return
 	}
 	f.unwritten = nil

@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"net"
@@ -56,9 +55,9 @@ type KernelOptions struct {
 	OpenTCP func(network.Forwarded) (bool, error)
 }
 
-// A kernelLoop is the role of a pod whose kernel forwards packets by rules that containerboot
+// A kernelRole is the role of a pod whose kernel forwards packets by rules that containerboot
 // creates. It does nothing with Userspace networking.
-type kernelLoop struct {
+type kernelRole struct {
 	plainRole
 
 	// on reports whether the kernel forwards packets. Otherwise the options are empty.
@@ -93,8 +92,8 @@ type kernelLoop struct {
 
 // newKernel returns the role of a pod with Kernel networking, or one that does nothing without
 // options.
-func newKernel(o *KernelOptions, dir *atomicdir.Dir, changed func()) *kernelLoop {
-	k := &kernelLoop{enabled: o != nil, dir: dir}
+func newKernel(o *KernelOptions, dir *atomicdir.Dir, changed func()) *kernelRole {
+	k := &kernelRole{enabled: o != nil, dir: dir}
 	if o != nil {
 		k.KernelOptions = *o
 	}
@@ -106,7 +105,7 @@ func newKernel(o *KernelOptions, dir *atomicdir.Dir, changed func()) *kernelLoop
 // lookup returns a function that looks up both families of a host, and fails if one of them fails
 // that the host had before: package net would return the other one alone, and the service would be
 // forwarded no more.
-func (k *kernelLoop) lookup(fn resolver.Lookup) resolver.Lookup {
+func (k *kernelRole) lookup(fn resolver.Lookup) resolver.Lookup {
 	return func(ctx context.Context, _, host string) ([]netip.Addr, error) {
 		previous, _ := k.resolver.Get(host)
 		families := address.FamiliesOf(previous...)
@@ -135,7 +134,7 @@ func (k *kernelLoop) lookup(fn resolver.Lookup) resolver.Lookup {
 
 // families returns the families in which the kernel forwards packets of this pod: the pod and
 // tailscaled have addresses of them. An unknown list counts as both.
-func (k *kernelLoop) families(tn localapi.State) address.Families {
+func (k *kernelRole) families(tn localapi.State) address.Families {
 	out := k.Forwarding
 	for _, addrs := range [][]netip.Addr{k.PodAddresses, tn.Addresses} {
 		if len(addrs) > 0 {
@@ -146,29 +145,29 @@ func (k *kernelLoop) families(tn localapi.State) address.Families {
 }
 
 // ipv6First reports whether the pod's first address is IPv6.
-func (k *kernelLoop) ipv6First() bool {
+func (k *kernelRole) ipv6First() bool {
 	return len(k.PodAddresses) > 0 && k.PodAddresses[0].Is6()
 }
 
 // step remembers that tailscaled works.
-func (k *kernelLoop) step(_ context.Context, _ time.Time, l *loop) time.Time {
-	k.joined = k.joined || l.tailnet.Running
+func (k *kernelRole) step(_ context.Context, _ time.Time, f facts) time.Time {
+	k.joined = k.joined || f.tailnet.Running
 	return time.Time{}
 }
 
 // report adds the problem of the node to a status.
-func (k *kernelLoop) report(s *v1alpha1.MachineAgentStatus) {
+func (k *kernelRole) report(s *v1alpha1.MachineAgentStatus) {
 	if k.enabled {
 		s.Network = k.Report.Problem(k.Forwarding != address.Families{}, k.joined)
 	}
 }
 
 // drain has a drain wait for connections that the kernel forwards.
-func (k *kernelLoop) drain(_ time.Time, l *loop) { l.drain.polled = k.enabled && k.OpenTCP != nil }
+func (k *kernelRole) drain(_ time.Time, d *drain) { d.polled = k.enabled && k.OpenTCP != nil }
 
 // busy reports whether connections are open that the kernel forwards. If that cannot be found
 // out, the drain waits as long as it may.
-func (k *kernelLoop) busy() bool {
+func (k *kernelRole) busy() bool {
 	if !k.enabled || k.OpenTCP == nil {
 		return false
 	}
@@ -190,7 +189,7 @@ func mappings(c ingressservices.Config) []*ingressservices.Mapping {
 }
 
 // restore loads the configs that an earlier run has written.
-func (k *kernelLoop) restore() error {
+func (k *kernelRole) restore(context.Context) error {
 	if !k.enabled {
 		return nil
 	}
@@ -208,7 +207,7 @@ func (k *kernelLoop) restore() error {
 }
 
 // setState reads from the state Secret what containerboot has set up in this pod.
-func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
+func (k *kernelRole) setState(s *corev1.Secret, podIP string) error {
 	if !k.enabled || s == nil {
 		return nil
 	}
@@ -222,7 +221,7 @@ func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
 }
 
 // forgetUDP lets UDP clients reach new targets, once containerboot has set them up.
-func (k *kernelLoop) forgetUDP() error {
+func (k *kernelRole) forgetUDP() error {
 	if k.ForgetUDP == nil {
 		return nil
 	}
@@ -248,23 +247,22 @@ func (k *kernelLoop) forgetUDP() error {
 }
 
 // forward decides which services the kernel forwards.
-func (l *loop) forward(ctx context.Context, services []plan.Service) []plan.Service {
-	input := plan.ForwardInput{Attachments: l.attachments, Advertised: l.advertised}
-	if k := l.kernel; k.enabled {
-		k.resolver.Set(ctx, plan.ForwardHosts(l.attachments))
-		input.Kernel, input.Families, input.Dropped = true, k.families(l.tailnet), k.Report.Dropped != ""
+func (k *kernelRole) forward(ctx context.Context, services []plan.Service, f facts) []plan.Service {
+	input := plan.ForwardInput{Attachments: f.attachments, Advertised: f.advertised}
+	if k.enabled {
+		k.resolver.Set(ctx, plan.ForwardHosts(f.attachments))
+		input.Kernel, input.Families, input.Dropped = true, k.families(f.tailnet), k.Report.Dropped != ""
 		input.Addresses = k.resolver.Addresses()
 		input.Previous = k.forwards
 		input.Applied, input.AppliedKnown = k.applied, k.loaded
 	}
-	services, wanted := plan.Forward(services, input)
-	l.kernel.wanted = wanted
+	services, k.wanted = plan.Forward(services, input)
 	return services
 }
 
 // forwarding returns the services that the kernel should forward out of the served ones. A
 // leaving service is forwarded only if it is already forwarded.
-func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[string]plan.Handlers) plan.Forwards {
+func (k *kernelRole) forwarding(served map[string]plan.Handlers, wanted map[string]plan.Handlers) plan.Forwards {
 	if !k.enabled {
 		return nil
 	}
@@ -281,20 +279,19 @@ func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[stri
 }
 
 // has reports whether the config on disk already has these services.
-func (k *kernelLoop) has(f plan.Forwards) bool {
+func (k *kernelRole) has(f plan.Forwards) bool {
 	return !k.enabled || k.forwards != nil && k.forwards.Equal(f)
 }
 
 // cautious reports whether the agent may change a file only while the API server is available:
 // with Kernel networking containerboot reads its state Secret at each change, and exits when it
 // cannot (cmd/containerboot/ingressservices.go).
-func (k *kernelLoop) cautious(written bool) bool { return k.enabled && written }
+func (k *kernelRole) cautious(written bool) bool { return k.enabled && written }
 
-// writeProxies writes the serve config, and the config of the services that the kernel
-// forwards.
-func (l *loop) writeProxies(serve []byte, f plan.Forwards) (bool, error) {
-	if !l.kernel.enabled {
-		return l.serve.Write(serve)
+// write writes the serve config, and the config of the services that the kernel forwards.
+func (k *kernelRole) write(serve []byte, f plan.Forwards) (bool, error) {
+	if !k.enabled {
+		return k.dir.Write(serve)
 	}
 	serve, err := plan.WithTun(serve, f)
 	if err != nil {
@@ -304,38 +301,12 @@ func (l *loop) writeProxies(serve []byte, f plan.Forwards) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	changed, err := l.serve.WriteFiles(map[string][]byte{
-		l.serve.Name():                   serve,
+	changed, err := k.dir.WriteFiles(map[string][]byte{
+		k.dir.Name():                     serve,
 		ingressservices.IngressConfigKey: ingress,
 	})
 	if err == nil {
-		l.kernel.forwards = f
+		k.forwards = f
 	}
 	return changed, err
-}
-
-// write writes the config from which containerboot makes the kernel forward the pod's ports.
-func (e *egressLoop) write(at time.Time, l *loop) error {
-	k := e.kernel
-	if !k.enabled || !e.loaded {
-		return nil
-	}
-	// The peers are unknown while tailscaled is unavailable.
-	if k.egress != nil && (!l.tailnet.Running || l.tailnet.Peers == 0) {
-		return nil
-	}
-	b, err := plan.EgressServices(e.ports)
-	if err != nil || bytes.Equal(k.egress, b) {
-		return err
-	}
-	if k.cautious(k.egress != nil) && !l.reached(at) {
-		return nil
-	}
-	if _, err := k.dir.WriteFiles(map[string][]byte{egressservices.KeyEgressServices: b}); err != nil {
-		return err
-	}
-	k.egress = b
-	l.metrics.wrote(fileEgress)
-	l.log.Debug("Wrote egress config")
-	return nil
 }

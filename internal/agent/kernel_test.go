@@ -219,9 +219,9 @@ func TestKernelDrain(t *testing.T) {
 			l.kernel = newKernel(&KernelOptions{OpenTCP: func(f network.Forwarded) (bool, error) {
 				calls, forwarded = calls+1, f
 				return tc.open(calls)
-			}}, l.serve, func() {})
+			}}, l.serving.dir, func() {})
 			l.kernel.applied = plan.Forwards{"svc:web": {IPv4Mapping: &ingressservices.Mapping{TailscaleServiceIP: netip.MustParseAddr("100.100.0.1"), ClusterIP: netip.MustParseAddr("10.96.0.1")}}}
-			e := &egressLoop{opts: EgressOptions{Spread: time.Second, Drain: time.Minute}, kernel: l.kernel, ports: []plan.EgressPort{{}}}
+			e := &egressRole{opts: EgressOptions{Spread: time.Second, Drain: time.Minute}, kernel: l.kernel, ports: []plan.EgressPort{{}}}
 			l.roles = roles{l.kernel, e}
 			l.tailnet.Running = true
 
@@ -229,15 +229,15 @@ func TestKernelDrain(t *testing.T) {
 			done := l.startDrain(at)
 			busy := func() bool { return l.roles.busy() }
 			at = at.Add(l.opts.Drain - time.Second)
-			l.drain.step(at, l.tailnet, busy)
+			l.drains.current.step(at, l.tailnet, busy)
 			if calls > 0 {
 				t.Error("The kernel's table must not be read while clients move.")
 			}
 			for range 5 {
 				at = at.Add(time.Second)
-				l.drain.step(at, l.tailnet, busy)
+				l.drains.current.step(at, l.tailnet, busy)
 			}
-			if next := l.drain.deadlines(at); !tc.done && !slices.Contains(next, at.Add(openEvery)) {
+			if next := l.drains.current.deadlines(at); !tc.done && !slices.Contains(next, at.Add(openEvery)) {
 				t.Errorf("\n%s\nThe agent must look again soon, at %v", tc.reason, next)
 			}
 			select {
@@ -254,8 +254,8 @@ func TestKernelDrain(t *testing.T) {
 			if diff := cmp.Diff(want, forwarded, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("\n%s\nOpenTCP(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			l.drain.step(at.Add(time.Hour), l.tailnet, busy)
-			if !l.drain.over() {
+			l.drains.current.step(at.Add(time.Hour), l.tailnet, busy)
+			if !l.drains.current.over() {
 				t.Errorf("\n%s\nA drain must end when its time is over.", tc.reason)
 			}
 		})
@@ -287,7 +287,7 @@ func TestLookupFamilies(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ready := make(chan struct{}, 10)
-			k := &kernelLoop{enabled: true}
+			k := &kernelRole{enabled: true}
 			k.resolver = resolver.New(resolver.Options{Interval: time.Hour, Retry: time.Hour, Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
 				return slices.Clone(tc.previous), nil
 			}}, func(string) { ready <- struct{}{} })

@@ -4,8 +4,6 @@
 package agent
 
 import (
-	"io"
-	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -21,9 +19,6 @@ const (
 
 	// loginErrorPause is the minimum time between two reports of different login errors.
 	loginErrorPause = time.Minute
-
-	// containerbootTimeout is less than the timeout of kubelet's probe.
-	containerbootTimeout = 4 * time.Second
 )
 
 // localAddress matches the part of error messages that differs from attempt to attempt.
@@ -75,14 +70,6 @@ func (r *loginReport) step(at time.Time, running bool, current string, patience 
 	return time.Time{}
 }
 
-// loginError returns why the node cannot log in, or "".
-func (l *loop) loginError() string {
-	if l.hold.answers != nil && l.hold.err != nil {
-		return plainText(l.hold.err.Error())
-	}
-	return plainText(l.tailnet.LoginError)
-}
-
 // A restart is the provider's request to restart the tailscale container of a node that cannot log
 // in. Kubelet restarts it, because the agent answers its liveness probe. A request
 // of this kind restarts no container that is in the tailnet; a remedy does.
@@ -109,32 +96,4 @@ func (r *restart) read(annotations map[string]string, t localapi.State) {
 // not in its tailnet.
 func (r *restart) due(t localapi.State) bool {
 	return r.session != 0 && r.session == t.Session && !t.Running
-}
-
-// tailscaleLiveness answers kubelet's liveness probe of the tailscale container: with the answer of
-// containerboot, which gets its metrics from tailscaled, unless the container needs a restart.
-func (a *Agent) tailscaleLiveness(w http.ResponseWriter, r *http.Request) {
-	if a.health.restarts() {
-		http.Error(w, "The node cannot log in, or no host of a service is primary: tailscaled must start again", http.StatusServiceUnavailable)
-		return
-	}
-	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, a.opts.ContainerbootMetrics, http.NoBody)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	c := &http.Client{Timeout: containerbootTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := c.Do(req)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	// Tailscaled may hang before it has answered all.
-	_, err = io.Copy(io.Discard, res.Body)
-	_ = res.Body.Close() // It was read.
-	if err != nil || res.StatusCode != http.StatusOK {
-		http.Error(w, "The tailscale container answers "+res.Status, http.StatusServiceUnavailable)
-		return
-	}
-	w.WriteHeader(http.StatusOK)
 }

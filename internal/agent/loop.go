@@ -19,49 +19,36 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
-// A loop holds the agent's state. Only the goroutine that runs it accesses it.
+// A loop holds the agent's state. Only the goroutine that runs it accesses it. It has the
+// attachments, tailscaled's config and the report; its roles have their own state.
 type loop struct {
-	opts       Options
-	log        logging.Logger
-	metrics    *Metrics
-	health     *health
-	prober     *probe.Prober
-	terminator *terminate.Server
+	opts    Options
+	log     logging.Logger
+	metrics *Metrics
+	health  *health
+	prober  *probe.Prober
 
-	// issuer gets certificates, and forget removes keys from the state Secret, where they are. Only
-	// one pod of the group has an issuer that gets any.
-	issuer issuer
-	forget func(keys []string)
-	store  store
+	// retry has failed steps run again.
+	retry *retrier
 
-	config *atomicdir.Dir
-	serve  *atomicdir.Dir
+	// api is whether the API server answers.
+	api *reachability
 
-	// roles are the roles of the pod, including the kernel's.
-	roles  roles
-	kernel *kernelLoop
-
-	// report sets the status to report, and reported is the last one. Nil if there was none.
-	report   func(*v1alpha1.MachineAgentStatus)
-	reported *v1alpha1.MachineAgentStatus
-
-	// reach checks in the background whether the API server answers, and calls setReached with the
-	// result.
-	reach func()
-
-	// reload requests that tailscaled reloads its config.
-	reload func()
-
-	// logout logs tailscaled out of its tailnet.
-	logout func()
-
-	// base is tailscaled's config without the advertised services. Nil until known.
-	base []byte
+	// roles are the roles of the pod, in the order of their steps. The loop needs what some of them
+	// decide.
+	roles        roles
+	tls          *tlsRole
+	certificates *certificateRole
+	routing      *routingRole
+	readvertise  *readvertiseRole
+	hosting      *hostingRole
+	kernel       *kernelRole
+	recovery     *recoverRole
+	drains       *drainRole
 
 	// attachments are those of the endpoints, once listed.
 	attachments []v1alpha1.ServiceAttachment
@@ -69,104 +56,59 @@ type loop struct {
 
 	tailnet localapi.State
 
-	// version is the last version that tailscaled reported. The image of a pod does not change, and a
-	// tailscaled that cannot log in may run for moments only.
-	version string
+	// requests are what the provider requests of this machine.
+	requests requests
 
-	// stateLost reports that the state Secret was seen without a node's identity. If tailscaled
-	// continues without one, it is logged out at logoutAt.
-	stateLost bool
-	logoutAt  time.Time
+	// base is tailscaled's config without the advertised services. Nil until known.
+	base []byte
 
-	// stateKnown reports whether the state Secret, or that there is none, was seen.
-	stateKnown bool
+	// config is the directory of tailscaled's config. configured reports whether there is one on
+	// disk, and advertised are the services that it advertises.
+	config     *atomicdir.Dir
+	configured bool
+	advertised []string
 
-	// hosting delays the readiness of the pod.
-	hosting hosting
+	// reload requests that tailscaled reloads its config.
+	reload func()
+
+	// serving is the serve config.
+	serving serving
 
 	// hold delays the start of containerboot.
 	hold hold
 
-	// restart is the provider's request to restart the tailscale container.
-	restart restart
+	// report is what is reported to the pod's Machine.
+	report report
+}
 
-	// login is the login error to report.
-	login loginReport
+// rolesWith returns the roles of the pod, with those that not all pods have.
+func (l *loop) rolesWith(others ...role) roles {
+	out := roles{l.tls, l.certificates, l.routing, l.readvertise, l.hosting, l.kernel}
+	return append(append(out, others...), l.recovery, l.drains)
+}
 
-	// advertised are the services that the config on disk advertises.
-	advertised []string
-
-	// configured reports whether there is a config on disk.
-	configured bool
-
-	// handlers are the handlers of the serve config on disk. Nil until there is one.
-	handlers map[string]plan.Handlers
-
-	// leaving are services that are no longer wanted, and when to stop serving them.
-	leaving map[string]time.Time
-
-	// drain is the drain of a pod that is being stopped, under way or over.
-	drain *drain
-
-	// findDestinations resolves the addresses in handlers for a drain.
-	findDestinations func(d *drain, handlers map[string]plan.Handlers)
-
-	// begun is closed when a drain begins. Nil if no hook waits for one.
-	begun chan struct{}
-
-	// reaching reports whether a check of the API server is under way. The API server last
-	// answered at reachedAt. After a failure the next check is at reachAgain.
-	reaching   bool
-	reachedAt  time.Time
-	reachAgain time.Time
-
-	// retry is when to retry failed steps. Zero if none failed.
-	retry time.Time
-
-	// offers are the certificate domains that control does not grant.
-	offers offers
-
-	// offerAt is when offers may change. Zero means never.
-	offerAt time.Time
-
-	// readvertising are the advertised services that control does not accept yet, and readvertiseAt
-	// is when to act on one of them. Zero means never.
-	readvertising readvertising
-	readvertiseAt time.Time
-
-	// routing has which services have a primary host, and routingAt is when that may change. Zero
-	// means never.
-	routing   routing
-	routingAt time.Time
-
-	// primaries is the number of services that this machine is primary for: a metric and not in the
-	// machine's status, which would change with each failover. primarySeen reports whether there
-	// was ever one.
-	primaries   int
-	primarySeen bool
-
-	// remedy is the action that the provider requests for a service without one.
-	remedy remedy
-
-	// withdrawals are the services that the provider has withdrawn from this machine.
-	withdrawals withdrawals
-
-	// handover is the provider's answer to a pod that is being stopped.
-	handover meta.Handover
-
-	// paths are the paths to peers that are reported. Nil while there was no traffic.
-	paths *v1alpha1.MachinePaths
-
-	// joined reports whether tailscaled has been in its tailnet. Before that, nothing is reported
-	// until reportAt.
-	joined   bool
-	reportAt time.Time
+// facts returns what is known at a time, with the plan of services.
+func (l *loop) facts(at time.Time, services []plan.Service, listed bool) facts {
+	return facts{
+		tailnet:     l.tailnet,
+		attachments: l.attachments,
+		services:    services,
+		listed:      listed,
+		base:        l.base,
+		advertised:  l.advertised,
+		handlers:    l.serving.handlers,
+		stateSeen:   l.recovery.seen,
+		stateLost:   l.recovery.lost,
+		draining:    l.drains.current != nil,
+		closing:     l.drains.current.closing(at),
+		busy:        l.roles.busy,
+	}
 }
 
 // restore loads what an earlier run of the agent in this pod has written, so that a restart by
 // itself changes nothing.
-func (l *loop) restore() error {
-	if err := l.roles.restore(); err != nil {
+func (l *loop) restore(ctx context.Context) error {
+	if err := l.roles.restore(ctx); err != nil {
 		return err
 	}
 	b, err := l.config.Read()
@@ -181,15 +123,7 @@ func (l *loop) restore() error {
 			l.base, l.configured, l.hosting.done = b, true, true
 		}
 	}
-
-	if b, err = l.serve.Read(); err != nil || b == nil {
-		return err
-	}
-	l.handlers, err = plan.HandlersIn(b)
-	if err != nil {
-		l.log.Info("Ignoring the serve config of an earlier run", "error", err)
-	}
-	return nil
+	return l.serving.restore()
 }
 
 // run handles commands until ctx ends.
@@ -216,19 +150,14 @@ func (l *loop) run(ctx context.Context, commands <-chan func(*loop)) {
 // invalid changes nothing: the written config is the best one available.
 func (l *loop) setSecret(s *corev1.Secret) {
 	name := l.opts.configSecret().String()
-	if s != nil {
-		l.restart.read(s.GetAnnotations(), l.tailnet)
-	}
 	if s == nil {
 		l.log.Info("Waiting for config Secret", "secret", name)
 		l.health.setWaiting("Waiting for Secret " + name + " to be made by the provider")
 		return
 	}
-	if err := l.remedy.set(s.GetAnnotations()[meta.AnnotationRemedy]); err != nil {
+	if err := l.requests.read(s.GetAnnotations(), l.tailnet); err != nil {
 		l.log.Info("Ignoring what the provider asks for", "secret", name, "error", err)
 	}
-	l.withdrawals = withdrawalsIn(s.GetAnnotations())
-	l.handover = handoverIn(s.GetAnnotations())
 	b := s.Data[meta.ConfigKey]
 	if _, err := plan.TailscaledConfig(b, nil); err != nil {
 		l.log.Info("Cannot use config Secret", "secret", name, "key", meta.ConfigKey, "error", err)
@@ -241,92 +170,51 @@ func (l *loop) setSecret(s *corev1.Secret) {
 	l.base = b
 }
 
+// setState passes the state Secret, which is nil if there is none, to the roles: whether it holds a
+// node's identity, which rules containerboot has set up, and what it holds of certificates.
+func (l *loop) setState(s *corev1.Secret) {
+	if err := l.kernel.setState(s, l.opts.PodIP); err != nil {
+		l.log.Info("Cannot act on what containerboot has set up", "secret", l.opts.stateSecret().String(), "error", err)
+	}
+	l.certificates.store.set(s)
+	l.recovery.setState(s)
+}
+
 func (l *loop) setAttachments(as []v1alpha1.ServiceAttachment) {
 	l.attachments, l.listed = as, true
 }
 
-func (l *loop) setTailnet(s localapi.State) { l.tailnet, l.version = s, cmp.Or(s.Version, l.version) }
+func (l *loop) setTailnet(s localapi.State) {
+	l.tailnet, l.report.version = s, cmp.Or(s.Version, l.report.version)
+}
 
 // step updates files and reports. It returns when to call it again if nothing changes, or zero.
 func (l *loop) step(ctx context.Context, at time.Time) time.Time {
-	l.retry = time.Time{}
+	l.retry.due = time.Time{}
 	services, listed := l.services(ctx, at)
 	if listed {
-		l.terminateTLS(ctx, at, services)
-		l.getCertificates(ctx, at, services)
+		l.roles.prepare(ctx, at, l.facts(at, services, listed))
 	}
-
-	if err := l.writeServe(at, services, listed); err != nil {
-		l.failed(at, "Cannot write serve config", err)
+	if err := l.serving.write(at, services, listed); err != nil {
+		l.retry.failed(at, "Cannot write serve config", err)
 	}
 	if listed {
-		l.followRoutes(at, services)
-		l.remedyRouting(at)
+		l.takeRemedy(at)
 	}
-	if err := l.writeConfig(at, services, listed); err != nil {
-		l.failed(at, "Cannot write tailscaled's config", err)
-	}
-	l.handOver(at)
-	due := l.roles.step(ctx, at, l)
-	started := l.handlers != nil && l.configured && l.roles.started()
-	var holdDue time.Time
-	if started {
-		var wait bool
-		if wait, holdDue = l.hold.step(ctx, at, l); wait {
-			started = false
-			l.health.setWaiting(l.hold.waiting())
-		}
-	}
-	ready := l.hosting.step(at, l, services, listed)
-	// A probe in between must not find a pod that has started, and no reason why it is not ready.
-	l.health.setUnready(cmp.Or(l.hosting.waiting, l.roles.unready(l)))
-	l.health.set(started, l.drain != nil)
-	l.recoverState(at)
-	l.drain.step(at, l.tailnet, func() bool { return l.roles.busy() || l.drain.busy(at) })
-	l.remedy.restart = l.remedy.restart && l.drain != nil
-	l.health.setRestart(l.restart.due(l.tailnet) || l.remedy.restart && l.drain.over())
-	if l.drain.replaced(at) {
-		l.log.Info("tailscaled is back, serving again")
-		l.endDrain()
-		return l.step(ctx, at)
-	}
-	if l.drain.abandoned(at) {
-		l.log.Info("The pod was not stopped, serving again")
-		l.endDrain()
-		return l.step(ctx, at)
+	if err := l.writeConfig(at, l.facts(at, services, listed)); err != nil {
+		l.retry.failed(at, "Cannot write tailscaled's config", err)
 	}
 
-	loginDue := l.login.step(at, l.tailnet.Running, l.loginError(), l.opts.JoinPatience)
-	if listed && l.roles.started() && l.mayReport(at) {
-		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
-			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, AcceptedKnown: l.tailnet.AcceptedKnown, Routed: l.routing.states(),
-			Readvertised: l.readvertising.counts(), Version: l.version, Polled: l.tailnet.Polled,
-			Served: plan.Served(l.handlers, l.kernel.forwards),
-		})
-		status.PrimaryRoutesSeen = l.primarySeen
-		status.Paths = l.paths
-		status.LoginError = l.login.text
-		l.roles.report(status)
-		l.report(status)
-		l.reported = status
-		l.metrics.services(services, l.tailnet.Accepted, l.routing.states(), l.primaries)
-		states, expiry := l.certificates()
-		l.metrics.certificates(states, expiry, issue.Size(l.store.data))
+	f := l.facts(at, services, listed)
+	due := l.roles.step(ctx, at, f)
+	due = append(due, l.updateHealth(ctx, at, f))
+	if reason := l.drains.resumption(at); reason != "" {
+		l.log.Info(reason)
+		l.drains.end()
+		return l.step(ctx, at)
 	}
-	due = slices.AppendSeq(due, maps.Values(l.leaving))
-	due = append(due, holdDue, ready, loginDue, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.resumeAt, l.expiry(at), l.withdrawals.next(at))
-	return earliest(at, append(due, l.drain.deadlines(at)...)...)
-}
-
-// mayReport reports whether the agent may report the machine's status.
-func (l *loop) mayReport(at time.Time) bool {
-	if l.reportAt.IsZero() {
-		l.reportAt = at.Add(l.opts.JoinPatience)
-	}
-	l.joined = l.joined || l.tailnet.Running
-	// A pod that is being stopped reports nothing else: either its Machine is deleted, or the pod serves
-	// again.
-	return l.drain == nil && (l.joined || !at.Before(l.reportAt))
+	due = append(due, l.updateReport(at, f), l.retry.due, l.api.checkAgain, l.requests.due(at))
+	return earliest(at, slices.AppendSeq(due, maps.Values(l.serving.leaving))...)
 }
 
 // services returns the plan of services. It reports false until attachments were listed.
@@ -334,60 +222,68 @@ func (l *loop) services(ctx context.Context, at time.Time) ([]plan.Service, bool
 	if !l.listed {
 		return nil, false
 	}
+	f := l.facts(at, nil, false)
+	certificates := l.tls.server.Certificates()
 	input := plan.Input{
 		Attachments:  l.attachments,
 		Health:       l.prober.Statuses(),
 		Advertised:   l.advertised,
-		Serving:      l.handlers,
-		Certificates: l.terminator.Certificates(),
+		Serving:      l.serving.handlers,
+		Certificates: certificates,
 		Issuer:       l.opts.issuer(),
-		Issuing:      l.issuing(),
-		Offered:      l.offered(ctx, at),
-		HTTPS:        l.https(),
-		Anonymous:    l.anonymous(),
-		Withdrawn:    l.withdrawals.at(at),
-		Stopping:     l.drain != nil && !l.drain.holds(),
+		Issuing:      l.certificates.issuing(),
+		Offered:      l.certificates.offered(ctx, at, f.https(), certificates),
+		HTTPS:        f.https(),
+		Anonymous:    l.tls.anonymous(l.tailnet.Version),
+		Withdrawn:    l.requests.withdrawals.at(at),
+		Stopping:     f.draining && !l.drains.current.holds(),
 		At:           at,
 	}
-	services := l.forward(ctx, plan.Services(input))
+	services := l.kernel.forward(ctx, plan.Services(input), f)
 	l.prober.Set(ctx, plan.Targets(services))
 	return services, true
 }
 
-// reached reports whether the API server has just answered. If this is not known, it starts a
-// check, whose result arrives as a command.
-func (l *loop) reached(at time.Time) bool {
-	if !l.reachedAt.IsZero() && at.Before(l.reachedAt.Add(l.opts.Pauses.Retry)) {
-		return true
+// takeRemedy takes the action that the provider has requested for a service without a primary host.
+func (l *loop) takeRemedy(at time.Time) {
+	remedy := &l.requests.remedy
+	switch remedy.step(at, l.routing.services.isDead, l.drains.current == nil && l.tailnet.Running) {
+	case v1alpha1.RemedyActionAdvertise:
+		l.log.Info("Withdrawing a service for a moment, because no host of it is primary", "service", remedy.request.Service)
+	case v1alpha1.RemedyActionRestart:
+		l.log.Info("Restarting tailscaled, because no host of a service is primary", "service", remedy.request.Service)
+		l.startDrain(at)
+		l.drains.current.deadline = at.Add(restartPatience)
 	}
-	if !l.reaching && !at.Before(l.reachAgain) {
-		l.reaching = true
-		l.reach()
-	}
-	return false
 }
 
-func (l *loop) setReached(at time.Time, err error) {
-	l.reaching = false
-	if err != nil {
-		l.reachAgain = at.Add(l.opts.Pauses.Retry)
-		l.log.Debug("Keeping files as they are while the API server is away", "error", err)
-		return
+// startDrain begins a drain, unless there is one, and returns a channel that is closed when clients
+// have had time to move.
+func (l *loop) startDrain(at time.Time) <-chan struct{} {
+	if d := l.drains.current; d != nil {
+		return d.done
 	}
-	l.reachedAt, l.reachAgain = at, time.Time{}
+	d := l.drains.begin(at, l.facts(at, nil, false))
+	if d.holds() {
+		l.report.stop(d.start)
+	}
+	l.roles.drain(at, d)
+	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised,
+		"drain", d.moveEnd.Sub(at).String(), "limit", latest(d.moveEnd, d.last).Sub(at).String())
+	return d.done
 }
 
 // writeConfig writes tailscaled's config.
-func (l *loop) writeConfig(at time.Time, services []plan.Service, listed bool) error {
+func (l *loop) writeConfig(at time.Time, f facts) error {
 	if l.base == nil {
 		return nil
 	}
 	advertise := l.advertised
 	switch {
-	case l.drain != nil:
-		advertise = l.held(at, services, listed)
-	case listed:
-		advertise = l.persist(at, l.served(plan.Advertised(services)))
+	case f.draining:
+		advertise = l.drains.held(at, f, l.requests.handover)
+	case f.listed:
+		advertise = l.advertisable(at, f)
 	}
 
 	b, err := plan.TailscaledConfig(l.base, advertise)
@@ -414,23 +310,58 @@ func (l *loop) writeConfig(at time.Time, services []plan.Service, listed bool) e
 	return nil
 }
 
-// served returns the names without the services that the serve config lacks: control could not
-// learn their ports.
-func (l *loop) served(names []string) []string {
-	return slices.DeleteFunc(names, func(n string) bool { return l.handlers[n] == nil })
+// advertisable returns the services to advertise: those of the plan, without the ones that the serve
+// config lacks, because control could not learn their ports, and without those that are withdrawn for
+// a moment because control does not accept the machine for them, or has made no host of them primary.
+func (l *loop) advertisable(at time.Time, f facts) []string {
+	names := slices.DeleteFunc(plan.Advertised(f.services), func(n string) bool { return !l.serving.has(n) })
+	names = l.readvertise.persist(at, names, f.tailnet)
+	return slices.DeleteFunc(names, func(n string) bool { return n == l.requests.remedy.withdrawn })
 }
 
-// persist returns the names without the services that are withdrawn for a moment because
-// control does not accept the machine for them, or has made no host of them primary.
-func (l *loop) persist(at time.Time, names []string) []string {
-	withdrawn, next := l.readvertising.step(at, names, l.tailnet.Accepted, l.tailnet.Running && l.tailnet.AcceptedKnown)
-	l.readvertiseAt = next
-	return slices.DeleteFunc(names, func(n string) bool { return withdrawn[n] || n == l.remedy.withdrawn })
+// updateHealth updates the answers to kubelet's probes. It returns when they may change, or zero.
+func (l *loop) updateHealth(ctx context.Context, at time.Time, f facts) time.Time {
+	started := l.serving.handlers != nil && l.configured && l.roles.started()
+	var due time.Time
+	if started {
+		var wait bool
+		if wait, due = l.hold.step(ctx, at, f); wait {
+			started = false
+			l.health.setWaiting(l.hold.waiting())
+		}
+	}
+	// A probe in between must not find a pod that has started, and no reason why it is not ready.
+	l.health.setUnready(l.roles.unready())
+	l.health.set(started, f.draining)
+
+	remedy := &l.requests.remedy
+	remedy.restart = remedy.restart && f.draining
+	l.health.setRestart(l.requests.restart.due(f.tailnet) || remedy.restart && l.drains.current.over())
+	return due
 }
 
-func (l *loop) failed(at time.Time, msg string, err error) {
-	l.log.Info(msg, "error", err)
-	l.retry = at.Add(l.opts.Pauses.Retry)
+// updateReport reports the state of the machine. It returns when to report a change that nothing
+// notifies of, or zero.
+func (l *loop) updateReport(at time.Time, f facts) time.Time {
+	problem := cmp.Or(l.hold.problem(), plainText(f.tailnet.LoginError))
+	due := l.report.login.step(at, f.tailnet.Running, problem, l.report.patience)
+	if !f.listed || !l.roles.started() || !l.report.allowed(at, f.tailnet.Running, f.draining) {
+		return earliest(at, due, l.report.start)
+	}
+	routed := l.routing.services.states()
+	status := plan.Status(l.opts.PodIP, f.services, plan.Tailnet{
+		Running: f.tailnet.Running, Accepted: f.tailnet.Accepted, AcceptedKnown: f.tailnet.AcceptedKnown, Routed: routed,
+		Readvertised: l.readvertise.services.counts(), Version: l.report.version, Polled: f.tailnet.Polled,
+		Served: plan.Served(f.handlers, l.kernel.forwards),
+	})
+	status.Paths = l.report.paths
+	status.LoginError = l.report.login.text
+	l.roles.report(status)
+	l.report.publish(status)
+	l.metrics.services(f.services, f.tailnet.Accepted, routed, l.routing.primaries)
+	states, expiry := l.certificates.counts(l.tls.server.Certificates())
+	l.metrics.certificates(states, expiry, issue.Size(l.certificates.store.data))
+	return earliest(at, due, l.report.start)
 }
 
 // earliest returns the earliest of the times after at, or zero.

@@ -37,24 +37,39 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		<-ctx.Done()
 		return netip.Addr{}, ctx.Err()
 	})
+	log, metrics := logging.NewNopLogger(), NewMetrics()
+	pauses, move := DefaultPauses(), 20*time.Second
+	serve := atomicdir.New(filepath.Join(dir, "serve"), "serve-config.json")
+	kernel := newKernel(nil, serve, nil)
+	retry := &retrier{log: log, pause: pauses.Retry}
+	api := &reachability{log: log, pause: pauses.Retry, check: func() { checks++ }}
 	l := &loop{
-		opts:             Options{Drain: 20 * time.Second, Pauses: DefaultPauses()},
-		log:              logging.NewNopLogger(),
-		metrics:          NewMetrics(),
-		health:           newHealth(),
-		prober:           probe.NewProber(checker, func() {}),
-		config:           atomicdir.New(filepath.Join(dir, "config"), meta.ConfigKey),
-		serve:            atomicdir.New(filepath.Join(dir, "serve"), "serve-config.json"),
-		terminator:       terminate.New(terminate.Options{Log: logging.NewNopLogger()}),
-		report:           func(*v1alpha1.MachineAgentStatus) {},
-		reach:            func() { checks++ },
-		reload:           func() {},
-		findDestinations: func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinations{} },
-		kernel:           newKernel(nil, nil, nil),
-		issuer:           issue.None{},
-		offers:           offers{}, readvertising: readvertising{}, routing: routing{},
+		opts:         Options{Drain: move, Pauses: pauses},
+		log:          log,
+		metrics:      metrics,
+		health:       newHealth(),
+		prober:       probe.NewProber(checker, func() {}),
+		retry:        retry,
+		api:          api,
+		tls:          &tlsRole{retry: retry, server: terminate.New(terminate.Options{Log: log})},
+		certificates: &certificateRole{retry: retry, issuer: issue.None{}, offers: offers{}},
+		routing:      &routingRole{patience: pauses.Primary, services: routing{}},
+		readvertise:  &readvertiseRole{services: readvertising{}},
+		hosting:      &hostingRole{log: log, patience: pauses.Accept},
+		kernel:       kernel,
+		recovery:     &recoverRole{log: log},
+		drains: &drainRole{
+			log: log, move: move, settle: pauses.Settle,
+			find: func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinations{} },
+		},
+		config:  atomicdir.New(filepath.Join(dir, "config"), meta.ConfigKey),
+		reload:  func() {},
+		serving: serving{log: log, metrics: metrics, api: api, dir: serve, kernel: kernel, move: move},
+		hold:    hold{log: log, pause: pauses.Retry},
+		report:  report{set: func(*v1alpha1.MachineAgentStatus) {}},
 	}
-	if err := l.restore(); err != nil {
+	l.roles = l.rolesWith()
+	if err := l.restore(t.Context()); err != nil {
 		t.Fatalf("restore(): %v", err)
 	}
 	return l, &checks
@@ -65,7 +80,7 @@ func TestVersion(t *testing.T) {
 	at := time.Unix(1000, 0)
 	l, _ := newLoop(t, t.TempDir())
 	got := ""
-	l.report = func(s *v1alpha1.MachineAgentStatus) { got = s.TailscaledVersion }
+	l.report.set = func(s *v1alpha1.MachineAgentStatus) { got = s.TailscaledVersion }
 	l.setSecret(secret())
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
 	for _, s := range []localapi.State{{Session: 1, Version: "1.86.2"}, {Session: 1}, {Session: 2}} {
@@ -87,7 +102,7 @@ func TestLeavingWhileAPIServerAway(t *testing.T) {
 
 	l.setAttachments(nil)
 	next := l.step(t.Context(), at)
-	if diff := cmp.Diff(served, l.handlers); diff != "" {
+	if diff := cmp.Diff(served, l.serving.handlers); diff != "" {
 		t.Errorf("Handlers must stay while clients move: -want, +got:\n%s", diff)
 	}
 	if want := at.Add(20 * time.Second); !next.Equal(want) {
@@ -104,9 +119,9 @@ func TestLeavingWhileAPIServerAway(t *testing.T) {
 		t.Errorf("The API server must not be checked again while a check is under way, was %d times", *checks)
 	}
 
-	l.setReached(at, errBoom)
+	l.api.set(at, errBoom)
 	next = l.step(t.Context(), at)
-	if diff := cmp.Diff(served, l.handlers); diff != "" {
+	if diff := cmp.Diff(served, l.serving.handlers); diff != "" {
 		t.Errorf("Handlers must stay while the API server is unavailable: -want, +got:\n%s", diff)
 	}
 	if want := at.Add(l.opts.Pauses.Retry); !next.Equal(want) {
@@ -115,9 +130,9 @@ func TestLeavingWhileAPIServerAway(t *testing.T) {
 
 	at = next
 	l.step(t.Context(), at)
-	l.setReached(at, nil)
+	l.api.set(at, nil)
 	next = l.step(t.Context(), at)
-	if diff := cmp.Diff(map[string]plan.Handlers{}, l.handlers); diff != "" {
+	if diff := cmp.Diff(map[string]plan.Handlers{}, l.serving.handlers); diff != "" {
 		t.Errorf("Handlers must be removed once the API server answers: -want, +got:\n%s", diff)
 	}
 	if !next.IsZero() {
@@ -245,7 +260,7 @@ func TestDrainSessions(t *testing.T) {
 	}
 	l.setTailnet(localapi.State{Session: 3})
 	l.step(t.Context(), at.Add(4*time.Second))
-	if next := l.step(t.Context(), at.Add(10*time.Second)); !next.IsZero() || l.drain == nil {
+	if next := l.step(t.Context(), at.Add(10*time.Second)); !next.IsZero() || l.drains.current == nil {
 		t.Error("A stopping tailscaled that answers must not advertise services")
 	}
 
@@ -253,7 +268,7 @@ func TestDrainSessions(t *testing.T) {
 	l.setTailnet(localapi.State{Session: 4, Running: true})
 	l.step(t.Context(), at.Add(11*time.Second))
 	l.step(t.Context(), at.Add(11*time.Second+l.opts.Pauses.Settle))
-	if l.drain != nil {
+	if l.drains.current != nil {
 		t.Error("A restarted tailscaled must advertise services again")
 	}
 }
@@ -272,20 +287,20 @@ func TestDrainThroughBrokenStream(t *testing.T) {
 	for _, elapsed := range []time.Duration{time.Second, 20 * time.Second, 30 * time.Second, time.Minute} {
 		l.step(t.Context(), at.Add(elapsed))
 	}
-	if !l.drain.over() || len(l.advertised) != 0 {
-		t.Errorf("A pod that is being stopped must not advertise again: over %t, advertised %v", l.drain.over(), l.advertised)
+	if !l.drains.current.over() || len(l.advertised) != 0 {
+		t.Errorf("A pod that is being stopped must not advertise again: over %t, advertised %v", l.drains.current.over(), l.advertised)
 	}
 }
 
 func TestDrainAbandoned(t *testing.T) {
 	at := time.Unix(1000, 0)
 	l, _ := newLoop(t, t.TempDir())
-	l.opts.Grace = time.Minute
+	l.drains.grace = time.Minute
 	l.setSecret(secret())
 	l.advertised = []string{"svc:web"}
 	l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
 	l.step(t.Context(), at)
-	first := l.draining()
+	first := l.drains.draining()
 	l.startDrain(at)
 	release(l, "svc:web")
 	l.step(t.Context(), at)
@@ -296,24 +311,24 @@ func TestDrainAbandoned(t *testing.T) {
 	}
 
 	next := l.step(t.Context(), at.Add(l.opts.Drain))
-	if want := at.Add(l.opts.Grace + graceMargin); !next.Equal(want) || l.drain == nil {
+	if want := at.Add(l.drains.grace + graceMargin); !next.Equal(want) || l.drains.current == nil {
 		t.Errorf("step(...) = %s, want %s, when kubelet would have killed tailscaled", next, want)
 	}
 	l.step(t.Context(), next.Add(-time.Second))
-	if l.drain == nil {
+	if l.drains.current == nil {
 		t.Error("A drain must not end within the grace period")
 	}
 	l.step(t.Context(), next)
-	if l.drain != nil {
+	if l.drains.current != nil {
 		t.Error("A pod that runs on after its grace period must serve again")
 	}
 	select {
-	case <-l.draining():
+	case <-l.drains.draining():
 		t.Error("The next drain must not have begun")
 	default:
 	}
 	l.startDrain(next)
-	if l.drain == nil {
+	if l.drains.current == nil {
 		t.Error("The pod must drain when it is stopped later")
 	}
 }

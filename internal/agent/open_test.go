@@ -96,8 +96,8 @@ func TestDrainOpenConnections(t *testing.T) {
 			}
 			defer conn.Close()
 			l, _ := newLoop(t, t.TempDir())
-			l.findDestinations = func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinationsOf(t.Context(), handlers) }
-			l.opts.Grace = time.Minute
+			l.drains.find = func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinationsOf(t.Context(), handlers) }
+			l.drains.grace = time.Minute
 			l.setSecret(secret())
 			l.advertised = []string{"svc:web"}
 			l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
@@ -112,11 +112,11 @@ func TestDrainOpenConnections(t *testing.T) {
 					}
 				}
 				if m.withdrawn {
-					l.drain.withdrawn(at.Add(m.elapsed), l.opts.Drain)
+					l.drains.current.withdrawn(at.Add(m.elapsed))
 				}
 				next := l.step(t.Context(), at.Add(m.elapsed))
-				if l.drain.over() != m.ended {
-					t.Fatalf("\n%s\nafter %s: want over %t, got %t", m.reason, m.elapsed, m.ended, l.drain.over())
+				if l.drains.current.over() != m.ended {
+					t.Fatalf("\n%s\nafter %s: want over %t, got %t", m.reason, m.elapsed, m.ended, l.drains.current.over())
 				}
 				if !m.ended && !next.After(at.Add(m.elapsed)) {
 					t.Errorf("after %s: nothing is due", m.elapsed)

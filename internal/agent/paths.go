@@ -4,39 +4,10 @@
 package agent
 
 import (
-	"context"
-	"time"
-
 	"tailscale.com/ipn/ipnstate"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
-
-// pathsTimeout bounds one look at the peers.
-const pathsTimeout = 10 * time.Second
-
-// watchPaths counts how peers are reached, now and then: tailscaled notifies nobody of a path. The
-// first count is early, so that a new pod shows its paths.
-func (a *Agent) watchPaths(ctx context.Context) {
-	pause := a.opts.Pauses.Paths / 5
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		pause = a.opts.Pauses.Paths
-		ctxT, cancel := context.WithTimeout(ctx, pathsTimeout)
-		st, err := a.local.Status(ctxT)
-		cancel()
-		if err != nil {
-			a.log.Debug("Cannot count paths", "error", err)
-			continue
-		}
-		paths := countPaths(st)
-		a.do(ctx, func(l *loop) { l.paths = nextPaths(l.paths, paths) })
-	}
-}
 
 // countPaths counts the peers with traffic in the last minutes by their path (tailscale.com
 // ipn/ipnstate, PeerStatus: CurAddr is empty unless the path is direct).

@@ -4,7 +4,11 @@
 package agent
 
 import (
+	"context"
+	"slices"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
 
 const (
@@ -97,3 +101,24 @@ func (r readvertising) counts() map[string]int {
 	}
 	return out
 }
+
+// A readvertiseRole has the services that are withdrawn for a moment because control does not accept
+// the machine for them.
+type readvertiseRole struct {
+	plainRole
+
+	// services are the advertised services that control does not accept yet, and due is when to act on
+	// one of them. Zero means never.
+	services readvertising
+	due      time.Time
+}
+
+// persist returns the names without the services that are withdrawn for a moment.
+func (r *readvertiseRole) persist(at time.Time, names []string, tn localapi.State) []string {
+	withdrawn, next := r.services.step(at, names, tn.Accepted, tn.Running && tn.AcceptedKnown)
+	r.due = next
+	return slices.DeleteFunc(names, func(n string) bool { return withdrawn[n] })
+}
+
+// step returns when to act on a service.
+func (r *readvertiseRole) step(context.Context, time.Time, facts) time.Time { return r.due }

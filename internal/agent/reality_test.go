@@ -30,7 +30,7 @@ func TestApprovalNeedsAdvertise(t *testing.T) {
 		}
 	})
 	var reported *v1alpha1.MachineAgentStatus
-	l.report = func(s *v1alpha1.MachineAgentStatus) { reported = s }
+	l.report.set = func(s *v1alpha1.MachineAgentStatus) { reported = s }
 	l.setSecret(secret())
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
 	l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: true})

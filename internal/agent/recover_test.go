@@ -71,16 +71,16 @@ func TestRecoverState(t *testing.T) {
 			at := time.Unix(1000, 0)
 			l, _ := newLoop(t, t.TempDir())
 			got := 0
-			l.logout = func() { got++ }
-			l.opts.StatePatience = 30 * time.Second
-			l.base, l.tailnet, l.drain = tc.base, tc.tail, tc.drain
+			l.recovery.logout = func() { got++ }
+			l.recovery.patience = 30 * time.Second
+			l.base, l.tailnet, l.drains.current = tc.base, tc.tail, tc.drain
 			if !tc.unseen {
 				l.setState(tc.state)
 			}
-			l.recoverState(at)
-			l.recoverState(at.Add(tc.elapsed))
+			l.recovery.step(t.Context(), at, l.facts(at, nil, false))
+			l.recovery.step(t.Context(), at.Add(tc.elapsed), l.facts(at, nil, false))
 			if got != tc.want {
-				t.Errorf("\n%s\nrecoverState(...): logged out %d times, want %d", tc.reason, got, tc.want)
+				t.Errorf("\n%s\nstep(...): logged out %d times, want %d", tc.reason, got, tc.want)
 			}
 		})
 	}

@@ -63,15 +63,3 @@ func (m *remedy) step(at time.Time, dead func(service string) bool, idle bool) v
 	}
 	return m.request.Action
 }
-
-// remedyRouting takes the action that the provider has requested.
-func (l *loop) remedyRouting(at time.Time) {
-	switch l.remedy.step(at, l.routing.isDead, l.drain == nil && l.tailnet.Running) {
-	case v1alpha1.RemedyActionAdvertise:
-		l.log.Info("Withdrawing a service for a moment, because no host of it is primary", "service", l.remedy.request.Service)
-	case v1alpha1.RemedyActionRestart:
-		l.log.Info("Restarting tailscaled, because no host of a service is primary", "service", l.remedy.request.Service)
-		l.startDrain(at)
-		l.drain.deadline = at.Add(restartPatience)
-	}
-}

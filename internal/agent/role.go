@@ -11,29 +11,35 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// A role is a task of the pod besides serving services of its tailnet. The loop has a list of
-// the roles of its pod. Only the loop's goroutine calls their methods, except watch.
+// A role is a task of the pod. The loop has a list of the roles of its pod. Only the loop's
+// goroutine calls their methods, except watch. A role has its own state and receives facts: it
+// does not know the loop.
 type role interface {
 	// watch watches the role's objects in the Kubernetes API until ctx is done.
-	watch(ctx context.Context, a *Agent)
+	watch(ctx context.Context)
 
 	// restore loads what an earlier run of the agent in this pod has written.
-	restore() error
+	restore(ctx context.Context) error
 
-	// step does the work that is due. It returns when to call it again if nothing changes, or zero.
-	step(ctx context.Context, at time.Time, l *loop) time.Time
+	// prepare does the work that is due before containerboot's files change. It is called while
+	// the services of the pod are known.
+	prepare(ctx context.Context, at time.Time, f facts)
+
+	// step does the work that is due after that. It returns when to call it again if nothing
+	// changes, or zero.
+	step(ctx context.Context, at time.Time, f facts) time.Time
 
 	// started reports whether the role knows its configuration.
 	started() bool
 
 	// unready returns why the pod cannot fill the role yet, or "".
-	unready(l *loop) string
+	unready() string
 
 	// busy reports whether connections are open. It is called at the end of a drain.
 	busy() bool
 
 	// drain extends a drain for the clients of the role.
-	drain(at time.Time, l *loop)
+	drain(at time.Time, d *drain)
 
 	// report adds the state of the role to the pod's status.
 	report(s *v1alpha1.MachineAgentStatus)
@@ -45,33 +51,40 @@ type role interface {
 // plainRole is embedded in roles that need only some of the methods.
 type plainRole struct{}
 
-func (plainRole) watch(context.Context, *Agent)                    {}
-func (plainRole) restore() error                                   { return nil }
-func (plainRole) step(context.Context, time.Time, *loop) time.Time { return time.Time{} }
+func (plainRole) watch(context.Context)                            {}
+func (plainRole) restore(context.Context) error                    { return nil }
+func (plainRole) prepare(context.Context, time.Time, facts)        {}
+func (plainRole) step(context.Context, time.Time, facts) time.Time { return time.Time{} }
 func (plainRole) started() bool                                    { return true }
-func (plainRole) unready(*loop) string                             { return "" }
+func (plainRole) unready() string                                  { return "" }
 func (plainRole) busy() bool                                       { return false }
-func (plainRole) drain(time.Time, *loop)                           {}
+func (plainRole) drain(time.Time, *drain)                          {}
 func (plainRole) report(*v1alpha1.MachineAgentStatus)              {}
 func (plainRole) close()                                           {}
 
 // roles are the roles of one pod, in the order of their steps.
 type roles []role
 
-func (rs roles) restore() error {
+func (rs roles) restore(ctx context.Context) error {
 	for _, r := range rs {
-		if err := r.restore(); err != nil {
+		if err := r.restore(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (rs roles) prepare(ctx context.Context, at time.Time, f facts) {
+	for _, r := range rs {
+		r.prepare(ctx, at, f)
+	}
+}
+
 // step runs the steps of all roles, and returns when each is due again.
-func (rs roles) step(ctx context.Context, at time.Time, l *loop) []time.Time {
+func (rs roles) step(ctx context.Context, at time.Time, f facts) []time.Time {
 	due := make([]time.Time, 0, len(rs))
 	for _, r := range rs {
-		due = append(due, r.step(ctx, at, l))
+		due = append(due, r.step(ctx, at, f))
 	}
 	return due
 }
@@ -81,9 +94,9 @@ func (rs roles) started() bool {
 }
 
 // unready returns the reason of the first role that is not ready.
-func (rs roles) unready(l *loop) string {
+func (rs roles) unready() string {
 	for _, r := range rs {
-		if reason := r.unready(l); reason != "" {
+		if reason := r.unready(); reason != "" {
 			return reason
 		}
 	}
@@ -92,9 +105,9 @@ func (rs roles) unready(l *loop) string {
 
 func (rs roles) busy() bool { return slices.ContainsFunc(rs, role.busy) }
 
-func (rs roles) drain(at time.Time, l *loop) {
+func (rs roles) drain(at time.Time, d *drain) {
 	for _, r := range rs {
-		r.drain(at, l)
+		r.drain(at, d)
 	}
 }
 

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"context"
 	"maps"
 	"net/netip"
 	"time"
@@ -91,19 +92,43 @@ func (r routing) isDead(name string) bool {
 	return r[name] != nil && r[name].state == v1alpha1.RoutingFalse && !r[name].start.IsZero()
 }
 
-// followRoutes updates which services have a primary host.
-func (l *loop) followRoutes(at time.Time, services []plan.Service) {
-	addresses := plan.Addresses(l.attachments)
-	advertised := make(map[string]bool, len(l.advertised))
-	for _, name := range l.advertised {
+// A routingRole follows which services have a primary host.
+type routingRole struct {
+	plainRole
+
+	// patience is how long a service can be without a primary host before that is certain.
+	patience time.Duration
+
+	// services has which services have a primary host, and due is when that may change. Zero means
+	// never.
+	services routing
+	due      time.Time
+
+	// primaries is the number of services that this machine is primary for: a metric and not in the
+	// machine's status, which would change with each failover. seen reports whether there was ever one.
+	primaries int
+	seen      bool
+}
+
+// prepare updates which services have a primary host.
+func (r *routingRole) prepare(_ context.Context, at time.Time, f facts) {
+	addresses := plan.Addresses(f.attachments)
+	advertised := make(map[string]bool, len(f.advertised))
+	for _, name := range f.advertised {
 		advertised[name] = true
 	}
-	l.routingAt = l.routing.step(at, l.opts.Pauses.Primary, services, addresses, advertised, l.tailnet)
-	l.primaries = 0
-	for _, s := range services {
-		if l.tailnet.Routes.IsPrimary(addresses[s.Name]) {
-			l.primaries++
+	r.due = r.services.step(at, r.patience, f.services, addresses, advertised, f.tailnet)
+	r.primaries = 0
+	for _, s := range f.services {
+		if f.tailnet.Routes.IsPrimary(addresses[s.Name]) {
+			r.primaries++
 		}
 	}
-	l.primarySeen = l.primarySeen || l.primaries > 0
+	r.seen = r.seen || r.primaries > 0
 }
+
+// step returns when the absence of a primary host is certain.
+func (r *routingRole) step(context.Context, time.Time, facts) time.Time { return r.due }
+
+// report adds whether this machine was ever primary.
+func (r *routingRole) report(s *v1alpha1.MachineAgentStatus) { s.PrimaryRoutesSeen = r.seen }

@@ -8,29 +8,68 @@ import (
 	"slices"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// writeServe writes the serve config. An unhealthy service keeps its handlers, and a service
+// A serving is what tailscaled serves: the serve config.
+type serving struct {
+	log     logging.Logger
+	metrics *Metrics
+	api     *reachability
+
+	// dir is the directory of the serve config, and kernel is what writes to it.
+	dir    *atomicdir.Dir
+	kernel *kernelRole
+
+	// move is how long a withdrawn service is still served.
+	move time.Duration
+
+	// handlers are the handlers of the serve config on disk. Nil until there is one.
+	handlers map[string]plan.Handlers
+
+	// leaving are services that are no longer wanted, and when to stop serving them.
+	leaving map[string]time.Time
+}
+
+// restore loads the serve config that an earlier run has written.
+func (s *serving) restore() error {
+	b, err := s.dir.Read()
+	if err != nil || b == nil {
+		return err
+	}
+	s.handlers, err = plan.HandlersIn(b)
+	if err != nil {
+		s.log.Info("Ignoring the serve config of an earlier run", "error", err)
+	}
+	return nil
+}
+
+// has reports whether the serve config on disk has a service.
+func (s *serving) has(name string) bool { return s.handlers[name] != nil }
+
+// write writes the serve config. An unhealthy service keeps its handlers, and a service
 // that is no longer wanted keeps them for a while after its withdrawal: without a handler its
 // connections would be cut.
-func (l *loop) writeServe(at time.Time, services []plan.Service, listed bool) error {
-	if !listed && l.handlers != nil {
+func (s *serving) write(at time.Time, services []plan.Service, listed bool) error {
+	if !listed && s.handlers != nil {
 		return nil
 	}
 	wanted := plan.HandlersOf(services)
-	l.updateLeaving(at, wanted)
+	s.updateLeaving(at, wanted)
 	handlers := maps.Clone(wanted)
-	for name, deadline := range l.leaving {
+	for name, deadline := range s.leaving {
 		if at.Before(deadline) {
-			handlers[name] = l.handlers[name]
+			handlers[name] = s.handlers[name]
 		}
 	}
-	forwards := l.kernel.forwarding(handlers, wanted)
-	if l.handlers != nil && equal(handlers, l.handlers) && l.kernel.has(forwards) {
+	forwards := s.kernel.forwarding(handlers, wanted)
+	if s.handlers != nil && equal(handlers, s.handlers) && s.kernel.has(forwards) {
 		return nil
 	}
-	if (onlyDrops(l.handlers, handlers) || l.kernel.cautious(l.handlers != nil)) && !l.reached(at) {
+	if (onlyDrops(s.handlers, handlers) || s.kernel.cautious(s.handlers != nil)) && !s.api.reached(at) {
 		return nil
 	}
 
@@ -38,31 +77,31 @@ func (l *loop) writeServe(at time.Time, services []plan.Service, listed bool) er
 	if err != nil {
 		return err
 	}
-	changed, err := l.writeProxies(b, forwards)
+	changed, err := s.kernel.write(b, forwards)
 	if err != nil {
 		return err
 	}
-	l.handlers = handlers
+	s.handlers = handlers
 	if changed {
-		l.metrics.wrote(fileServe)
-		l.log.Debug("Wrote serve config", "services", slices.Sorted(maps.Keys(handlers)))
+		s.metrics.wrote(fileServe)
+		s.log.Debug("Wrote serve config", "services", slices.Sorted(maps.Keys(handlers)))
 	}
 	return nil
 }
 
 // updateLeaving records which services are served but not wanted, and forgets those that are
 // wanted again or no longer served.
-func (l *loop) updateLeaving(at time.Time, wanted map[string]plan.Handlers) {
-	if l.leaving == nil {
-		l.leaving = make(map[string]time.Time)
+func (s *serving) updateLeaving(at time.Time, wanted map[string]plan.Handlers) {
+	if s.leaving == nil {
+		s.leaving = make(map[string]time.Time)
 	}
-	for name := range l.handlers {
-		if l.leaving[name].IsZero() && wanted[name] == nil {
-			l.leaving[name] = at.Add(l.opts.Drain)
+	for name := range s.handlers {
+		if s.leaving[name].IsZero() && wanted[name] == nil {
+			s.leaving[name] = at.Add(s.move)
 		}
 	}
-	maps.DeleteFunc(l.leaving, func(name string, _ time.Time) bool {
-		return wanted[name] != nil || l.handlers[name] == nil
+	maps.DeleteFunc(s.leaving, func(name string, _ time.Time) bool {
+		return wanted[name] != nil || s.handlers[name] == nil
 	})
 }
 

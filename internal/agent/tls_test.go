@@ -155,12 +155,12 @@ func TestCertificatesGoOn(t *testing.T) {
 				defer cancel()
 				l, _ := newLoop(t, t.TempDir())
 				c := &certifier{}
-				l.issuer = issue.New(ctx, c, issue.Options{Changed: func() {}, Attempted: func(issue.Result) {}, Log: logging.NewNopLogger()})
+				l.certificates.issuer = issue.New(ctx, c, issue.Options{Changed: func() {}, Attempted: func(issue.Result) {}, Log: logging.NewNopLogger()})
 				l.setState(&corev1.Secret{Data: wholeState()})
 				services := []plan.Service{{Name: "svc:web", Terminations: []plan.Termination{{Domain: "web.example.ts.net"}}}}
 				for _, s := range tc.states {
 					l.setTailnet(s)
-					l.getCertificates(ctx, time.Now(), services)
+					l.certificates.prepare(ctx, time.Now(), l.facts(time.Now(), services, true))
 					synctest.Wait()
 				}
 				if diff := cmp.Diff(tc.want, c.names); diff != "" {
@@ -208,8 +208,8 @@ func TestAnonymous(t *testing.T) {
 			if err := s.Set(ctx, map[string][]plan.Termination{"svc:web": {tc.served}}); err != nil {
 				t.Fatalf("Set(...): %v", err)
 			}
-			l := &loop{terminator: s, tailnet: localapi.State{Version: tc.version}}
-			if got := l.anonymous(); got != tc.want {
+			r := &tlsRole{server: s}
+			if got := r.anonymous(tc.version); got != tc.want {
 				t.Errorf("\n%s\nanonymous(): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
