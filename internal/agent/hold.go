@@ -28,7 +28,8 @@ type hold struct {
 	// run runs a function in the goroutine of the loop.
 	run func(func())
 
-	// patience is how long the hold lasts at most, and pause is the time between two requests.
+	// patience is how long the hold lasts at most, and pause is the time between two requests, unless
+	// control asks for more.
 	patience time.Duration
 	pause    time.Duration
 
