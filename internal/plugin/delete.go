@@ -29,6 +29,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/orphans"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/policyfile"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry/apply"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -46,7 +47,7 @@ type staleness = tailscale.Staleness
 
 // registryAPI is the part of a tailnet's API with which the registry leaves services.
 type registryAPI interface {
-	registry.API
+	apply.API
 
 	ServicesAt(ctx context.Context, s staleness) ([]tailscale.Service, time.Time, error)
 	DevicesAt(ctx context.Context, s staleness) ([]tailscale.Device, time.Time, error)
@@ -113,7 +114,7 @@ func (d *deleter) delete(ctx context.Context, i orphans.Item) error {
 	}
 	switch i.Kind {
 	case orphans.KindService:
-		return stays(registry.Remove(ctx, d.api, d.self(i), i.Name, nil))
+		return stays(apply.Remove(ctx, d.api, d.self(i), i.Name, nil))
 	case orphans.KindRecord:
 		return d.leave(ctx, i, i.Shared)
 	case orphans.KindShared:
@@ -232,13 +233,13 @@ func (d *deleter) leave(ctx context.Context, i orphans.Item, service string) err
 		if i.Kind != orphans.KindRecord {
 			return staysError("other clusters have records for it now")
 		}
-		_, err := registry.Apply(ctx, d.api, v, self, want, registry.Action{Op: registry.OpDeleteRecord, Name: i.Name})
+		_, err := apply.Action(ctx, d.api, v, self, want, registry.Action{Op: registry.OpDeleteRecord, Name: i.Name})
 		return err
 	}
 	fmt.Fprintf(d.progress, "leaving %s: this takes up to %s\n", Quoted(service), registry.Pause)
 	var start time.Time
 	for range maxPasses {
-		done, next, err := registry.DetachPass(ctx, d.api, look, self, want, start)
+		done, next, err := apply.DetachPass(ctx, d.api, look, self, want, start)
 		if err != nil || done {
 			return err
 		}

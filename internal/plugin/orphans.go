@@ -16,6 +16,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/orphans"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry/apply"
 )
 
 // An age is a duration that may have days: 7d, 12h or 0.
@@ -154,7 +155,7 @@ func (c *orphansCmd) scan(s *session, kube client.Client) ([]scan, error) {
 }
 
 // viewOf returns the function with which the registry reads a tailnet.
-func viewOf(api registryAPI) registry.ViewFunc {
+func viewOf(api registryAPI) apply.ViewFunc {
 	return func(ctx context.Context, staleness staleness) (registry.View, error) {
 		services, at, err := api.ServicesAt(ctx, staleness)
 		if err != nil {

@@ -3,9 +3,9 @@
 
 // Package registry decides how clusters share a Tailscale Service: the content of a cluster's
 // record, which clusters are members, which are alive, the state of the shared service, and the
-// next actions of a cluster. The package has no clock and no state, and sends no requests by
-// itself: a caller passes a view of the tailnet and an API that runs one action at a time. The
-// controller of VIPServices decides when to plan again, and reports the results to users.
+// next actions of a cluster. The package has no clock and no state, and sends no requests: a caller
+// passes a view of the tailnet, and package apply runs the actions. The controller of VIPServices
+// decides when to plan again, and reports the results to users.
 //
 // Tailscale's API has no compare-and-swap. So each cluster has a separate Tailscale Service
 // in addition to the shared one. Only that cluster writes it, and its annotations are the

@@ -5,7 +5,6 @@ package registry
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -13,8 +12,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Tailscale documents no limit for annotations. So what this package writes stays small for any
-// number of clusters, and becomes smaller if the tailnet rejects it.
+// Tailscale documents no limit for annotations. So those that this package plans stay small for any
+// number of clusters, and Compact makes them smaller if the tailnet rejects them.
 const (
 	// maxValue limits the value of an annotation, in bytes.
 	maxValue = 4 << 10
@@ -66,15 +65,9 @@ func size(v any) int {
 	return len(b)
 }
 
-// overLimit reports whether the tailnet rejects the annotations of a service. It assumes that the
-// message names them, because no source shows such a message.
-func overLimit(err error) bool {
-	var e *tailscale.Error
-	return errors.As(err, &e) && e.Class == tailscale.ClassInvalid && strings.Contains(strings.ToLower(e.Message), "annotation")
-}
-
-// compacted returns a service whose annotations hold only what this package requires.
-func compacted(s tailscale.Service) (tailscale.Service, error) {
+// Compact returns a service whose annotations hold only what this package requires, for a tailnet
+// that rejects longer ones.
+func Compact(s tailscale.Service) (tailscale.Service, error) {
 	out := s
 	out.Annotations = make(map[string]string, len(s.Annotations))
 	for k, v := range s.Annotations {

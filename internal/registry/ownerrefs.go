@@ -8,8 +8,12 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // keyOwnerRefs is the key of the list in the value of meta.AnnotationOwnerReferences.
@@ -120,4 +124,36 @@ func read(raw json.RawMessage) ownerRef {
 		return ownerRef{}
 	}
 	return r
+}
+
+// OwnedAlone reports whether no other cluster is an owner of a service according to Tailscale's operator.
+// A service that its object retains then stays as it is: its owner is who gets it back.
+func OwnedAlone(s *tailscale.Service, cluster string) (bool, error) {
+	refs, err := ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
+	return err == nil && refs.Others(cluster) == 0, err
+}
+
+// Released returns annotations without this cluster's owner reference. It also removes all other
+// annotations of this package, unless clusters still share the service.
+func Released(annotations map[string]string, cluster string, shared bool) (map[string]string, error) {
+	out := maps.Clone(annotations)
+	if value, ok := out[meta.AnnotationOwnerReferences]; ok {
+		refs, err := ParseOwnerRefs(value)
+		if err != nil {
+			return nil, err
+		}
+		if refs.has(cluster) {
+			if out[meta.AnnotationOwnerReferences], err = refs.without(cluster); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if shared {
+		return out, nil
+	}
+	if err := SetAnnotations(out, nil); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(out, func(k, _ string) bool { return strings.HasPrefix(k, reservedPrefix) })
+	return out, nil
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -55,15 +53,6 @@ func (a Action) String() string {
 	}
 	return fmt.Sprintf("%s %s", a.Op, a.Name)
 }
-
-// A RefusalError is the reason why a cluster may not share a service.
-type RefusalError struct {
-	Reason  xpv2.ConditionReason
-	Message string
-}
-
-// Error implements error.
-func (r *RefusalError) Error() string { return r.Message }
 
 // Attach returns the next actions of a cluster that shares a service, in order. It returns none if
 // the service is up to date. The error is a *RefusalError if the cluster must not share the
@@ -227,7 +216,7 @@ func checkName(v View, s *tailscale.Service, name string) error {
 	if s != nil || v.Machine(name) == "" {
 		return nil
 	}
-	return nameTaken(name, &tailscale.Error{Class: tailscale.ClassNameTaken})
+	return NameTaken(name)
 }
 
 // Foreign returns an error if an exclusive service must not be changed, because clusters share it

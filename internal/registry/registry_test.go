@@ -22,12 +22,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
+const sharedService = "svc:web"
+
 var testTime = time.Date(2026, 1, 8, 12, 0, 0, 0, time.UTC)
 
 var me = Self{Cluster: "a", Operator: "default/web"}
 
 func wanted(change ...func(*Want)) Want {
-	w := Want{Service: modelService, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}
+	w := Want{Service: sharedService, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}
 	for _, f := range change {
 		f(&w)
 	}
@@ -161,7 +163,7 @@ func TestMembers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := want{}
-			members, ignored := tc.v.Members(modelService)
+			members, ignored := tc.v.Members(sharedService)
 			got.ignored = ignored
 			for _, m := range members {
 				got.all = append(got.all, m.Cluster)
@@ -188,7 +190,7 @@ func settled(t *testing.T, change ...func(*tailscale.Service)) View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := shared(view([]tailscale.Service{r}), me, w, &tailscale.Service{Name: modelService, Addrs: addrs})
+	s, err := shared(view([]tailscale.Service{r}), me, w, &tailscale.Service{Name: sharedService, Addrs: addrs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +202,7 @@ func settled(t *testing.T, change ...func(*tailscale.Service)) View {
 }
 
 func TestAttach(t *testing.T) {
-	name := RecordName(modelService, "a")
+	name := RecordName(sharedService, "a")
 	foreignRecord := recordOf(t, "a", testTime)
 	delete(foreignRecord.Annotations, meta.AnnotationOwner)
 	twin := recordOf(t, "a", testTime)
@@ -218,7 +220,7 @@ func TestAttach(t *testing.T) {
 		"First": {
 			reason: "The cluster's record comes first, then the shared service.",
 			v:      view(nil), w: wanted(),
-			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpCreateShared, Name: modelService}}},
+			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpCreateShared, Name: sharedService}}},
 		},
 		"AtRest": {reason: "There is nothing to do if the service is up to date.", v: settled(t), w: wanted()},
 		"LaterIsNoChange": {
@@ -233,22 +235,22 @@ func TestAttach(t *testing.T) {
 		"Gone": {
 			reason: "A missing service is created with the address in the records.",
 			v:      view(settled(t).Services[:1]), w: wanted(),
-			want: want{actions: []Action{{Op: OpCreateShared, Name: modelService, IPv4: "100.96.0.1"}}},
+			want: want{actions: []Action{{Op: OpCreateShared, Name: sharedService, IPv4: "100.96.0.1"}}},
 		},
 		"RememberedByStatus": {
 			reason: "Without an address in the records, the cluster's own status is used.",
 			v:      view(nil), w: wanted(func(w *Want) { w.Addresses, w.OwnAddresses = []string{"100.96.0.7"}, []string{"fd7a::8", "100.96.0.8"} }),
-			want: want{actions: []Action{{Op: OpPutRecord, Name: name, IPv4: "100.96.0.8"}, {Op: OpCreateShared, Name: modelService, IPv4: "100.96.0.7"}}},
+			want: want{actions: []Action{{Op: OpPutRecord, Name: name, IPv4: "100.96.0.8"}, {Op: OpCreateShared, Name: sharedService, IPv4: "100.96.0.7"}}},
 		},
 		"Drift": {
 			reason: "The owner reverts changes of other writers.",
 			v:      settled(t, func(s *tailscale.Service) { s.Ports = []string{"tcp:80"} }), w: wanted(),
-			want: want{actions: []Action{{Op: OpPutShared, Name: modelService}}},
+			want: want{actions: []Action{{Op: OpPutShared, Name: sharedService}}},
 		},
 		"CopyLost": {
 			reason: "A corrupted copy is written again.",
 			v:      settled(t, func(s *tailscale.Service) { delete(s.Annotations, meta.AnnotationRegistry) }), w: wanted(),
-			want: want{actions: []Action{{Op: OpPutShared, Name: modelService}}},
+			want: want{actions: []Action{{Op: OpPutShared, Name: sharedService}}},
 		},
 		"LongDead": {
 			reason: "The record of an expired cluster is deleted.",
@@ -258,36 +260,36 @@ func TestAttach(t *testing.T) {
 				return v
 			}(),
 			w:    wanted(),
-			want: want{actions: []Action{{Op: OpDeleteExpired, Name: RecordName(modelService, "b")}}},
+			want: want{actions: []Action{{Op: OpDeleteExpired, Name: RecordName(sharedService, "b")}}},
 		},
 		"Foreign": {
 			reason: "A service without our annotations is refused.",
-			v:      view([]tailscale.Service{{Name: modelService}}), w: wanted(),
+			v:      view([]tailscale.Service{{Name: sharedService}}), w: wanted(),
 			want: want{reason: meta.ReasonForeignService},
 		},
 		"Adopted": {
 			reason: "A service without our annotations can be adopted.",
-			v:      view([]tailscale.Service{{Name: modelService, Addrs: []string{"100.96.0.1"}}}), w: wanted(func(w *Want) { w.Adopt = true }),
-			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpPutShared, Name: modelService}}},
+			v:      view([]tailscale.Service{{Name: sharedService, Addrs: []string{"100.96.0.1"}}}), w: wanted(func(w *Want) { w.Adopt = true }),
+			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpPutShared, Name: sharedService}}},
 		},
 		"ExclusiveOfOther": {
 			reason: "A service that belongs to another cluster alone is refused.",
-			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: "b/default/web"}}}), w: wanted(),
+			v:      view([]tailscale.Service{{Name: sharedService, Annotations: map[string]string{meta.AnnotationOwner: "b/default/web"}}}), w: wanted(),
 			want: want{reason: meta.ReasonForeignService},
 		},
 		"ExclusiveOfTwin": {
 			reason: "A service that belongs to another object of this cluster alone is refused with a separate message.",
-			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: me.Cluster + "/default/twin"}}}), w: wanted(),
+			v:      view([]tailscale.Service{{Name: sharedService, Annotations: map[string]string{meta.AnnotationOwner: me.Cluster + "/default/twin"}}}), w: wanted(),
 			want: want{reason: meta.ReasonNameTaken},
 		},
 		"OwnExclusive": {
 			reason: "A service that belonged to this cluster alone becomes shared.",
-			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: me.Owner()}}}), w: wanted(),
-			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpPutShared, Name: modelService}}},
+			v:      view([]tailscale.Service{{Name: sharedService, Annotations: map[string]string{meta.AnnotationOwner: me.Owner()}}}), w: wanted(),
+			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpPutShared, Name: sharedService}}},
 		},
 		"ExclusiveOfOperator": {
 			reason: "A service that Tailscale's operator does not share is refused, even with adoption.",
-			v: view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{
+			v: view([]tailscale.Service{{Name: sharedService, Annotations: map[string]string{
 				meta.AnnotationOwnerReferences: `{"ownerRefs":[{"operatorID":"n1","resource":{}}]}`,
 			}}}),
 			w:    wanted(func(w *Want) { w.Adopt = true }),
@@ -351,7 +353,7 @@ func TestDetach(t *testing.T) {
 		"DeadStays":  {reason: "A dead member does not prevent the deletion.", v: viewWith(recordOf(t, "b", testTime.Add(-time.Hour), nodes("n1"))), waitStart: waited, want: OpDeleteShared},
 		"OthersLive": {reason: "Live members prevent the deletion.", v: viewWith(recordOf(t, "b", testTime)), waitStart: waited},
 		"Gone":       {reason: "A missing service is not deleted.", v: view(nil), waitStart: waited},
-		"Foreign":    {reason: "A service of another writer is not deleted.", v: view([]tailscale.Service{{Name: modelService}}), waitStart: waited},
+		"Foreign":    {reason: "A service of another writer is not deleted.", v: view([]tailscale.Service{{Name: sharedService}}), waitStart: waited},
 		"CoOwned":    {reason: "A service that Tailscale's operator also owns is not deleted.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), waitStart: waited, want: OpRelease},
 		"LastOwner":  {reason: "This cluster's own reference does not prevent the deletion.", v: owned(`{"ownerRefs":[{"operatorID":"a"}]}`), waitStart: waited, want: OpDeleteShared},
 
@@ -361,7 +363,7 @@ func TestDetach(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			actions, err := Detach(tc.v, me, Want{Service: modelService, Retain: tc.retain}, tc.waitStart)
+			actions, err := Detach(tc.v, me, Want{Service: sharedService, Retain: tc.retain}, tc.waitStart)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -379,7 +381,7 @@ func TestDetach(t *testing.T) {
 func TestConflict(t *testing.T) {
 	differs := func(r *Record) { r.Ports, r.Tags = []string{"tcp:80"}, []string{"tag:b"} }
 	v := settled(t)
-	s := v.Service(modelService)
+	s := v.Service(sharedService)
 	theirs := *s
 	theirs.Annotations = maps.Clone(s.Annotations)
 	theirs.Annotations[meta.AnnotationOwnerOperator] = "b/default/web"

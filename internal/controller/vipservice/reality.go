@@ -16,6 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry/apply"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -26,7 +27,7 @@ func (e *external) mayCreate(ctx context.Context, mg *v1alpha1.VIPService) error
 	if xpmeta.GetExternalCreateFailed(mg).IsZero() || observeOnly(mg) {
 		return nil
 	}
-	_, err := registry.Get(ctx, e.api, string(mg.Spec.ForProvider.Name))
+	_, err := apply.Get(ctx, e.api, string(mg.Spec.ForProvider.Name))
 	if _, refused := registry.Refusal(err); refused {
 		mg.SetConditions(foreign(err))
 		return err

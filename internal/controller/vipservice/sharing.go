@@ -25,6 +25,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry/apply"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -304,7 +305,7 @@ func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if err != nil {
 		return err
 	}
-	r, err := registry.AttachPass(ctx, e.api, e.view, e.self(mg), want)
+	r, err := apply.AttachPass(ctx, e.api, e.view, e.self(mg), want)
 	if r.Created {
 		e.record.Event(mg, event.Normal(reasonMadeShared, "Made the shared service "+want.Service))
 	}
@@ -357,7 +358,7 @@ func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	_, start, err := registry.DetachPass(ctx, e.api, e.view, e.self(mg), want, e.detaching.get(mg.GetUID()))
+	_, start, err := apply.DetachPass(ctx, e.api, e.view, e.self(mg), want, e.detaching.get(mg.GetUID()))
 	e.detaching.set(mg.GetUID(), start)
 	wait := time.Duration(0)
 	if !start.IsZero() {

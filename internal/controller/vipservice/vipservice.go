@@ -24,6 +24,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry/apply"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -48,7 +49,7 @@ const (
 
 // api is the part of a tailnet's API that this controller needs.
 type api interface {
-	registry.API
+	apply.API
 
 	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
 	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
@@ -215,7 +216,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 // observeDeleted requests the service itself, because a list may be outdated. It reports a service
 // that does not belong to the object as gone, because the object must not delete it.
 func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
-	s, err := registry.GetToDelete(ctx, e.api, string(mg.Spec.ForProvider.Name))
+	s, err := apply.GetToDelete(ctx, e.api, string(mg.Spec.ForProvider.Name))
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -298,7 +299,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed
 func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 	name := string(mg.Spec.ForProvider.Name)
 	owner := e.owner(mg)
-	current, err := registry.Get(ctx, e.api, name)
+	current, err := apply.Get(ctx, e.api, name)
 	if err != nil {
 		return err
 	}
@@ -333,7 +334,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 			e.record.Event(mg, event.Normal(reasonAdopting, "Taking over service "+name+" as adoptionPolicy says"))
 		}
 	}
-	result, err := registry.Put(ctx, e.api, want)
+	result, err := apply.Put(ctx, e.api, want)
 	if err != nil {
 		return err
 	}
@@ -345,7 +346,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 // observeDeleted.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	_, err := registry.Remove(ctx, e.api, e.self(mg), string(mg.Spec.ForProvider.Name), func(s *tailscale.Service) (bool, error) { return e.lostAnnotations(ctx, s) })
+	_, err := apply.Remove(ctx, e.api, e.self(mg), string(mg.Spec.ForProvider.Name), func(s *tailscale.Service) (bool, error) { return e.lostAnnotations(ctx, s) })
 	return managed.ExternalDelete{}, err
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package apply
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -18,11 +19,11 @@ const maxRounds = 5
 
 // A ViewFunc returns a view of the tailnet. Passes request a Recent one, which many of them share,
 // or a Current one.
-type ViewFunc func(ctx context.Context, s tailscale.Staleness) (View, error)
+type ViewFunc func(ctx context.Context, s tailscale.Staleness) (registry.View, error)
 
 // AttachPass plans and applies actions until there are none. After an error the next pass may
-// continue. A *RefusalError means that the cluster must not share the service.
-func AttachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want) (Result, error) {
+// continue. A *registry.RefusalError means that the cluster must not share the service.
+func AttachPass(ctx context.Context, api API, look ViewFunc, self registry.Self, want registry.Want) (Result, error) {
 	out := Result{}
 	staleness := tailscale.Recent
 	for range maxRounds {
@@ -30,7 +31,7 @@ func AttachPass(ctx context.Context, api API, look ViewFunc, self Self, want Wan
 		if err != nil {
 			return out, err
 		}
-		actions, err := Attach(v, self, want)
+		actions, err := registry.Attach(v, self, want)
 		if err != nil || len(actions) == 0 {
 			return out, err
 		}
@@ -39,19 +40,19 @@ func AttachPass(ctx context.Context, api API, look ViewFunc, self Self, want Wan
 			return out, err
 		}
 	}
-	return out, errors.Wrap(ErrChanged, "cannot settle the shared service, it is tried again")
+	return out, errors.Wrap(registry.ErrChanged, "cannot settle the shared service, it is tried again")
 }
 
 // attach applies a plan until it needs another view, and returns how old that view may be.
-func attach(ctx context.Context, api API, v View, seen tailscale.Staleness, self Self, want Want, actions []Action, out *Result) (tailscale.Staleness, error) {
+func attach(ctx context.Context, api API, v registry.View, seen tailscale.Staleness, self registry.Self, want registry.Want, actions []registry.Action, out *Result) (tailscale.Staleness, error) {
 	for _, a := range actions {
 		// Only records hold the service's former address, and only a view that was requested after
 		// the service was deleted is certain to include all records.
-		if a.Op == OpCreateShared && seen != tailscale.Current {
+		if a.Op == registry.OpCreateShared && seen != tailscale.Current {
 			return tailscale.Current, nil
 		}
-		r, err := Apply(ctx, api, v, self, want, a)
-		if errors.Is(err, ErrChanged) {
+		r, err := Action(ctx, api, v, self, want, a)
+		if errors.Is(err, registry.ErrChanged) {
 			return tailscale.Current, nil
 		}
 		if err != nil {
@@ -67,27 +68,27 @@ func attach(ctx context.Context, api API, v View, seen tailscale.Staleness, self
 
 // DetachPass runs the next step of detaching and reports whether it was the last one. waitStart is
 // the result of the previous pass, and zero at first; losing it does no harm.
-func DetachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want, waitStart time.Time) (done bool, next time.Time, err error) {
+func DetachPass(ctx context.Context, api API, look ViewFunc, self registry.Self, want registry.Want, waitStart time.Time) (done bool, next time.Time, err error) {
 	v, err := look(ctx, tailscale.Recent)
 	if err != nil {
 		return false, waitStart, err
 	}
-	actions, err := Detach(v, self, want, waitStart)
+	actions, err := registry.Detach(v, self, want, waitStart)
 	if err != nil || len(actions) == 0 {
 		return err == nil, waitStart, err
 	}
 	for _, a := range actions {
 		switch a.Op {
-		case OpWait:
+		case registry.OpWait:
 			if waitStart.IsZero() {
 				waitStart = v.ServicesAt
 			}
 			continue
-		case OpDeleteRecord:
+		case registry.OpDeleteRecord:
 			waitStart = time.Time{}
-		case OpPutRecord, OpCreateShared, OpPutShared, OpDeleteExpired, OpRelease, OpDeleteShared:
+		case registry.OpPutRecord, registry.OpCreateShared, registry.OpPutShared, registry.OpDeleteExpired, registry.OpRelease, registry.OpDeleteShared:
 		}
-		if _, err := Apply(ctx, api, v, self, want, a); err != nil && !errors.Is(err, ErrChanged) {
+		if _, err := Action(ctx, api, v, self, want, a); err != nil && !errors.Is(err, registry.ErrChanged) {
 			return false, waitStart, err
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package apply
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 )
 
 // A tape records choices and replays them.
@@ -143,7 +145,7 @@ func TestModelExhaustive(t *testing.T) {
 				w.attachAlone(w.clusters[0])
 				w.toggle(w.clusters[0])
 				w.drain(w.clusters[0])
-				w.advance(Pause + time.Second)
+				w.advance(registry.Pause + time.Second)
 				w.toggle(w.clusters[1])
 			},
 		},

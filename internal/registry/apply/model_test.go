@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package apply
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -63,12 +64,12 @@ type cluster struct {
 		addresses []string
 	}
 	node string
-	want Want
+	want registry.Want
 
 	passes int // How many it has completed.
 
 	waitStart time.Time
-	cache     *View
+	cache     *registry.View
 	// pinned is the service's address when the cluster was last idle, and "" if it was not idle
 	// since it attached.
 	pinned string
@@ -89,7 +90,7 @@ func newWorld(n int, choose func(int) int, faults bool) *world {
 		c := &cluster{w: w, id: string(rune('a' + i))}
 		c.node = "n-" + c.id
 		c.persisted.done = true
-		c.want = Want{Service: modelService, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}, Nodes: []string{c.node}}
+		c.want = registry.Want{Service: modelService, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}, Nodes: []string{c.node}}
 		w.devices[c.node] = &tsclient.Device{NodeID: c.node, ConnectedToControl: true}
 		w.clusters = append(w.clusters, c)
 	}
@@ -133,7 +134,7 @@ func (c *cluster) pause() {
 	}
 }
 
-func (c *cluster) self() Self { return Self{Cluster: c.id, Operator: "default/web"} }
+func (c *cluster) self() registry.Self { return registry.Self{Cluster: c.id, Operator: "default/web"} }
 
 // pass runs one reconciliation of a controller.
 func (c *cluster) pass() {
@@ -160,14 +161,14 @@ func (c *cluster) pass() {
 		c.persisted.addresses = s.Addrs
 		want.Addresses, want.Seen = s.Addrs, s.Addrs
 	}
-	actions, err := Attach(v, c.self(), want)
+	actions, err := registry.Attach(v, c.self(), want)
 	if err != nil {
 		c.w.fail("cluster %s is refused: %v", c.id, err)
 		return
 	}
 	if len(actions) == 0 {
 		if c.persisted.attached {
-			c.pinned = ipv4(c.persisted.addresses)
+			c.pinned = append(slices.Clip(c.persisted.addresses), "")[0] // The first is the IPv4 address.
 		}
 		return
 	}
@@ -176,7 +177,7 @@ func (c *cluster) pass() {
 	}
 }
 
-func (c *cluster) look(ctx context.Context, s tailscale.Staleness) (View, error) {
+func (c *cluster) look(ctx context.Context, s tailscale.Staleness) (registry.View, error) {
 	if s == tailscale.Current {
 		return c.view(ctx, -1)
 	}
@@ -184,24 +185,24 @@ func (c *cluster) look(ctx context.Context, s tailscale.Staleness) (View, error)
 }
 
 // view returns a list that is no older than maxAge.
-func (c *cluster) view(_ context.Context, maxAge time.Duration) (View, error) {
+func (c *cluster) view(_ context.Context, maxAge time.Duration) (registry.View, error) {
 	if c.cache != nil && c.w.at.Sub(c.cache.ServicesAt) <= maxAge {
 		return *c.cache, nil
 	}
-	var v View
+	var v registry.View
 	err := c.request("list", func() error {
 		v = c.w.view()
 		return nil
 	})
 	if err != nil {
-		return View{}, err
+		return registry.View{}, err
 	}
 	c.cache = &v
 	return v, nil
 }
 
-func (w *world) view() View {
-	v := View{ServicesAt: w.at, DevicesAt: w.at}
+func (w *world) view() registry.View {
+	v := registry.View{ServicesAt: w.at, DevicesAt: w.at}
 	for _, n := range slices.Sorted(maps.Keys(w.services)) {
 		v.Services = append(v.Services, w.services[n])
 	}
@@ -354,11 +355,11 @@ func (w *world) taken(a string) bool {
 // expired.
 func (w *world) checkWrite(l late) {
 	for _, c := range w.clusters {
-		if c == l.from || RecordName(modelService, c.id) != l.name {
+		if c == l.from || registry.RecordName(modelService, c.id) != l.name {
 			continue
 		}
 		d := w.devices[c.node]
-		if l.service == nil && d != nil && !d.ConnectedToControl && w.at.Sub(d.LastSeen.Time) > ExpiresAfter {
+		if l.service == nil && d != nil && !d.ConnectedToControl && w.at.Sub(d.LastSeen.Time) > registry.ExpiresAfter {
 			continue
 		}
 		w.fail("cluster %s does %q, which is %s's", l.from.id, l, c.id)
@@ -484,7 +485,7 @@ func (w *world) checkRest() {
 		w.fail("at rest the copy counts %s, want %d", s.Annotations[meta.AnnotationConsumerCount], len(want))
 	}
 	for _, id := range want {
-		if exists && !strings.Contains(s.Annotations[meta.AnnotationRegistry], RecordName(modelService, id)) {
+		if exists && !strings.Contains(s.Annotations[meta.AnnotationRegistry], registry.RecordName(modelService, id)) {
 			w.fail("at rest the copy lacks %s", id)
 		}
 	}
