@@ -14,7 +14,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -45,15 +44,18 @@ func init() {
 // whose encoder includes every false and 0 although they should be omitted when empty, and drops
 // emptyDir: {}.
 func toStruct(o runtime.Object) (*structpb.Struct, error) {
-	gvk, err := apiutil.GVKForObject(o, scheme)
+	kinds, _, err := scheme.ObjectKinds(o)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot find the kind of a %T", o)
+	}
+	if len(kinds) > 1 {
+		return nil, errors.Errorf("cannot find the kind of a %T: it has %d kinds", o, len(kinds))
 	}
 	m, err := toMap(o)
 	if err != nil {
 		return nil, err
 	}
-	m["apiVersion"], m["kind"] = gvk.ToAPIVersionAndKind()
+	m["apiVersion"], m["kind"] = kinds[0].ToAPIVersionAndKind()
 	delete(m, "status")
 	dropNulls(m)
 	s, err := structpb.NewStruct(m)
