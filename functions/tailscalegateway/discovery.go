@@ -6,7 +6,6 @@ package tailscalegateway
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,40 +14,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// selectsAll returns a message for the user if the spec does not limit which objects of a tailnet
-// the Gateway's clients can reach. It is empty if there is a limit, or if discovery is off. An
-// object without a limit was stored before the schema required one. Its discovered services are no
-// longer reachable.
-func (t *tailnet) selectsAll() string {
-	if !t.discovers() || t.ServiceDiscovery.Narrowed() {
-		return ""
-	}
-	return fmt.Sprintf("spec.tailnets[%s].serviceDiscovery: nothing is looked for, and routes to what was found are gone, for all of the tailnet would be reachable through the Gateway: set patterns or tags; patterns [\"*\"] stand for all", t.Name)
-}
-
-// picks reports whether a selector chooses objects of the namespace that get routes.
-func (t *tailnet) picks() bool {
-	return t.RouteGeneration.Egress != nil && t.RouteGeneration.Egress.Selector != nil
-}
-
-// exposes reports whether clients of the Gateway reach services of a tailnet or objects that a
-// selector chooses. A step generates no routes.
-func (gp *gatewayPlan) exposes() bool {
-	return !gp.step && gp.permitted() && slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool {
-		return t.discovers() && t.ServiceDiscovery.Narrowed() || t.picks()
-	})
-}
-
 // discoveryPrivate returns the condition DiscoveryPrivate, with the public address by which clients
 // outside of the tailnets reach the Gateway. The Gateway's policies may restrict these clients, so
 // a public address alone does not make the condition False.
 func discoveryPrivate(gp *gatewayPlan) compose.Condition {
-	front := gp.gateway.service()
+	front := gp.gateway.Service()
 	if at := publicAddress(front); at != "" {
 		return compose.Condition{
 			Status: compose.False, Reason: meta.ReasonPublicAddress,
 			Message: fmt.Sprintf("Service %s/%s in front of Gateway %s has the public address %s: clients that reach the address also reach the discovered services of tailnets. If you do not want this, give the Gateway an address in a private network alone, or deny such requests by a SecurityPolicy or a TailscaleRoutePolicy",
-				front.GetNamespace(), front.GetName(), gp.gateway.name(), at),
+				front.GetNamespace(), front.GetName(), gp.gateway.Name(), at),
 		}
 	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonNoPublicAddress, Message: "No load balancer in front of the Gateway has a public address"}

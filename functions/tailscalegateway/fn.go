@@ -7,8 +7,9 @@
 // functions compose the rest. The extension reports which routes there are.
 //
 // A run has three steps. It reads facts: the object, its children, and other objects that
-// Crossplane supplies (read.go). It makes a plan of the facts alone (plan.go). It renders the
-// plan to the response.
+// Crossplane supplies (read.go). It makes a plan of the facts alone (plan.go), which consists of the
+// plans of the packages below: tailnets, services, dns and extensionpods. Each is a function of its
+// facts, which include the plans before it. It renders the plan to the response.
 package tailscalegateway
 
 import (

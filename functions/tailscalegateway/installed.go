@@ -11,13 +11,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/extensionpods"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
-
-// extensionChart is the name of the chart of the extension that is installed for the cluster, and
-// the label of its pods.
-const extensionChart = "tailscale-gateway-extension"
 
 // installedOf returns the Deployments that are in the namespaces of Envoy Gateway, by namespace and
 // name, and whether another one exists elsewhere.
@@ -54,7 +51,7 @@ func installedReady(gp *gatewayPlan) compose.Condition {
 		if !gp.needsReport() {
 			c.Reason = meta.ReasonExtensionNotNeeded
 		}
-		c.Message += "; install the chart " + extensionChart + " beside Envoy Gateway"
+		c.Message += "; install the chart " + extensionpods.Chart + " beside Envoy Gateway"
 		if gp.elsewhere {
 			c.Message += ". A Deployment with its labels is in none of Envoy Gateway's namespaces (" + compose.List(gp.envoyGateway...) +
 				"), and does not count: if Envoy Gateway runs there, set ENVOY_GATEWAY_NAMESPACES of the function"

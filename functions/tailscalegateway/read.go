@@ -20,6 +20,12 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/dns"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/extensionpods"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/front"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/routes"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/services"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/tailnets"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
@@ -28,12 +34,6 @@ import (
 
 // inputs is the schema of this function's input, in pipelines of other composites.
 var inputs = compose.NewInputSchema("TailscaleGateway")
-
-// Labels of the Services that Envoy Gateway creates, in addition to those of their owners.
-const (
-	labelManagedBy = "app.kubernetes.io/managed-by"
-	managedBy      = "envoy-gateway"
-)
 
 // settings are the flags of the function.
 type settings struct {
@@ -67,7 +67,7 @@ type facts struct {
 	observed observed
 
 	// gateway is nil until Crossplane has read all its objects.
-	gateway *gateway
+	gateway *front.Gateway
 
 	// verdicts report whether each tailnet may be used, in the order of the spec.
 	verdicts []compose.TailnetVerdict
@@ -129,7 +129,7 @@ func read(r *compose.Run, s settings) (facts, error) {
 	}
 	f.gateway = g
 	for _, t := range f.spec.Tailnets {
-		_, v, waiting, err := r.TailnetOf(t.Name, tailnetRef(t), f.owner.Namespace)
+		_, v, waiting, err := r.TailnetOf(t.Name, tailnets.Ref(t), f.owner.Namespace)
 		if err != nil {
 			return f, err
 		}
@@ -158,7 +158,7 @@ func readExtension(r *compose.Run, f facts) (facts, error) {
 		}
 		f.installed, f.elsewhere = installedOf(found, f.envoyGateway)
 	}
-	if !outline(f).needsReport() {
+	if !f.needsReport() {
 		return f, nil
 	}
 	found, looked, err := compose.Lookup[tailnetv1alpha1.GatewayReport](r, requireReport(f.owner))
@@ -176,11 +176,11 @@ func readExtension(r *compose.Run, f facts) (facts, error) {
 
 // readGrants adds the ReferenceGrants that decide which backends of other namespaces are published.
 func readGrants(r *compose.Run, f facts) (facts, error) {
-	if f.report == nil || !outline(f).publishes() {
+	if f.report == nil || !f.publishes() {
 		return f, nil
 	}
 	f.grants = refgrant.Grants{}
-	for _, b := range reportedBackends(f.report.Routes) {
+	for _, b := range routes.Backends(f.report.Routes) {
 		if b.Namespace == f.owner.Namespace {
 			continue
 		}
@@ -198,22 +198,22 @@ func readGrants(r *compose.Run, f facts) (facts, error) {
 
 // observe returns the children of a run.
 func observe(r *compose.Run) (o observed, err error) {
-	if o.proxies, err = observeAll[gatewayv1alpha1.TailscaleEndpoints](r, prefixIngress, prefixEgress); err != nil {
+	if o.proxies, err = observeAll[gatewayv1alpha1.TailscaleEndpoints](r, tailnets.PrefixIngress, tailnets.PrefixEgress); err != nil {
 		return o, err
 	}
-	if o.services, err = observeAll[gatewayv1alpha1.TailscaleServices](r, prefixGateway, prefixService, prefixOwnService); err != nil {
+	if o.services, err = observeAll[gatewayv1alpha1.TailscaleServices](r, services.PrefixGateway, services.PrefixService, services.PrefixOwnService); err != nil {
 		return o, err
 	}
-	if o.zones, err = observeAll[corev1.ConfigMap](r, prefixZone); err != nil {
+	if o.zones, err = observeAll[corev1.ConfigMap](r, dns.PrefixZone); err != nil {
 		return o, err
 	}
-	if o.splits, err = observeAll[tailnetv1alpha1.SplitDNS](r, prefixSplitDNS); err != nil {
+	if o.splits, err = observeAll[tailnetv1alpha1.SplitDNS](r, dns.PrefixSplitDNS); err != nil {
 		return o, err
 	}
-	if o.deployment, err = compose.ObservedChild[appsv1.Deployment](r, keyExtension); err != nil {
+	if o.deployment, err = compose.ObservedChild[appsv1.Deployment](r, extensionpods.KeyDeployment); err != nil {
 		return o, err
 	}
-	o.eds, err = compose.ObservedChild[corev1.Service](r, keyExtensionEDS)
+	o.eds, err = compose.ObservedChild[corev1.Service](r, extensionpods.KeyEDS)
 	return o, err
 }
 
@@ -251,33 +251,10 @@ func (f facts) checkInput() error {
 	return nil
 }
 
-// sharing returns the spec's routeSharing, or the schema's default. Without tailnets nothing is
-// shared.
-func (f facts) sharing() gatewayv1alpha1.RouteSharing {
-	if len(f.spec.Tailnets) == 0 {
-		return gatewayv1alpha1.RouteSharingNone
-	}
-	return cmp.Or(f.spec.RouteSharing, gatewayv1alpha1.RouteSharingGateway)
-}
-
-// wantsInstalled reports whether the extension that is installed for the cluster should serve the
-// Gateway. It serves only TailscaleGateways with tailnets.
-func (f facts) wantsInstalled() bool {
-	return len(f.spec.Tailnets) > 0 && !f.step && f.spec.ExtensionServer == nil
-}
-
-// tailnetRef returns the name of a TailscaleTailnet.
-func tailnetRef(t gatewayv1alpha1.GatewayTailnet) string {
-	if ref := t.TailscaleTailnetRef; ref != nil {
-		return cmp.Or(ref.Name, t.Name)
-	}
-	return t.Name
-}
-
 // reference returns a reference with its defaults. A schema cannot default the namespace.
 func reference(specRef *gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1.GatewayRef {
 	ref := ptr.Deref(specRef, gatewayv1alpha1.GatewayRef{})
-	ref.Kind = cmp.Or(ref.Kind, kindGateway)
+	ref.Kind = cmp.Or(ref.Kind, front.KindGateway)
 	ref.Namespace = cmp.Or(ref.Namespace, namespace)
 	return ref
 }
@@ -302,7 +279,7 @@ func requireGateways(namespace string) compose.Requirement {
 	return compose.Requirement{
 		Key:        "gateways",
 		APIVersion: gwapiv1.GroupVersion.String(),
-		Kind:       kindGateway,
+		Kind:       front.KindGateway,
 		Namespace:  namespace,
 	}
 }
@@ -314,7 +291,7 @@ func requireServices(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
 		Key:        "services",
 		APIVersion: corev1.SchemeGroupVersion.String(),
 		Kind:       "Service",
-		Labels:     map[string]string{labelManagedBy: managedBy, meta.LabelOwningGatewayNamespace: ref.Namespace, meta.LabelOwningGatewayName: ref.Name},
+		Labels:     map[string]string{meta.LabelManagedBy: meta.ManagedByEnvoyGateway, meta.LabelOwningGatewayNamespace: ref.Namespace, meta.LabelOwningGatewayName: ref.Name},
 	}
 }
 
@@ -324,7 +301,7 @@ func requireMerged(class gwapiv1.ObjectName) compose.Requirement {
 		Key:        "merged-services",
 		APIVersion: corev1.SchemeGroupVersion.String(),
 		Kind:       "Service",
-		Labels:     map[string]string{labelManagedBy: managedBy, meta.LabelOwningGatewayClass: string(class)},
+		Labels:     map[string]string{meta.LabelManagedBy: meta.ManagedByEnvoyGateway, meta.LabelOwningGatewayClass: string(class)},
 	}
 }
 
@@ -337,7 +314,7 @@ func requireInstalled() compose.Requirement {
 		Key:        "extension",
 		APIVersion: appsv1.SchemeGroupVersion.String(),
 		Kind:       "Deployment",
-		Labels:     map[string]string{"app.kubernetes.io/name": extensionChart, labelManagedBy: "Helm"},
+		Labels:     map[string]string{"app.kubernetes.io/name": extensionpods.Chart, meta.LabelManagedBy: "Helm"},
 	}
 }
 
@@ -369,7 +346,7 @@ func permitted(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string)
 
 // findGateway returns the Gateway of the spec, or the one that is chosen if the spec names none. It
 // returns false until Crossplane has read all its objects.
-func findGateway(r *compose.Run, f facts) (*gateway, bool, error) {
+func findGateway(r *compose.Run, f facts) (*front.Gateway, bool, error) {
 	ref := reference(f.spec.GatewayRef, f.owner.Namespace)
 	if f.spec.GatewayRef != nil {
 		return find(r, ref, f.owner.Namespace, f.envoyGateway)
@@ -381,12 +358,12 @@ func findGateway(r *compose.Run, f facts) (*gateway, bool, error) {
 	chosen, choices := chooseGateway(gateways, f.recorded)
 	if chosen == nil {
 		ref.Name = f.recorded
-		return &gateway{ref: ref, envoyGateway: f.envoyGateway, open: true, choices: choices}, true, nil
+		return &front.Gateway{Ref: ref, EnvoyGateway: f.envoyGateway, Open: true, Choices: choices}, true, nil
 	}
 	ref.Name = chosen.GetName()
 	g, looked, err := findServices(r, ref, chosen, f.envoyGateway)
 	if g != nil {
-		g.open = true
+		g.Open = true
 	}
 	return g, looked, err
 }
@@ -413,7 +390,7 @@ func chooseGateway(gateways []gwapiv1.Gateway, recorded string) (*gwapiv1.Gatewa
 
 // find returns the Gateway of a reference for a TailscaleGateway of a namespace. It returns false
 // until Crossplane has read all its objects.
-func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, namespaces []string) (*gateway, bool, error) {
+func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, namespaces []string) (*front.Gateway, bool, error) {
 	permitted, granted, err := permitted(r, ref, namespace)
 	if err != nil {
 		return nil, false, err
@@ -429,16 +406,16 @@ func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, name
 		return nil, false, nil
 	}
 	if !permitted {
-		return &gateway{ref: ref, envoyGateway: namespaces, ungranted: namespace}, true, nil
+		return &front.Gateway{Ref: ref, EnvoyGateway: namespaces, Ungranted: namespace}, true, nil
 	}
 	if len(gateways) == 0 {
-		return newGateway(ref, nil, nil, nil, namespaces), true, nil
+		return front.New(ref, nil, nil, nil, namespaces), true, nil
 	}
 	return findServices(r, ref, &gateways[0], namespaces)
 }
 
 // findServices returns a Gateway with its Services. It returns false until Crossplane has read them.
-func findServices(r *compose.Run, ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, namespaces []string) (*gateway, bool, error) {
+func findServices(r *compose.Run, ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, namespaces []string) (*front.Gateway, bool, error) {
 	own, ownLooked, err := compose.Lookup[corev1.Service](r, requireServices(ref))
 	if err != nil {
 		return nil, false, err
@@ -447,5 +424,5 @@ func findServices(r *compose.Run, ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gat
 	if err != nil || !looked || !ownLooked {
 		return nil, false, err
 	}
-	return newGateway(ref, g, own, merged, namespaces), true, nil
+	return front.New(ref, g, own, merged, namespaces), true, nil
 }

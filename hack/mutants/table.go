@@ -7,7 +7,7 @@ package main
 const (
 	compose      = "./internal/compose/..."
 	endpoints    = "./functions/tailscaleendpoints"
-	gateway      = "./functions/tailscalegateway"
+	gateway      = "./functions/tailscalegateway/..."
 	machineSets  = "./internal/proxy"
 	proxyGroup   = "./functions/tailscaleproxygroup"
 	services     = "./functions/tailscaleservices"
@@ -40,17 +40,17 @@ var mutants = []mutant{
 	{"targetPort of an endpoint is ignored", "functions/tailscaleendpoints/targets.go", `ptr.Deref(p.TargetPort, p.Port)`, `p.Port`, []string{endpoints}},
 	{"a machine of the tailnet is unhealthy though its pod is ready", "functions/tailscaleendpoints/status.go", `if m.Ready || m.Failed && m.Online {`, `if m.Failed && m.Online {`, []string{endpoints}},
 
-	{"an extension may list all Secrets", fileGateways + "extensionpods.go", `Resources: []string{"secrets"}, Verbs: []string{"get", "update"}`, `Resources: []string{"secrets"}, Verbs: []string{"get", "list", "update"}`, []string{gateway}},
-	{"an extension runs any image", fileGateways + "extension.go", `image == "" || image == gp.extensionImage`, `image != "" || image == gp.extensionImage`, []string{gateway}},
-	{"an extension mounts all keys of a Secret", fileGateways + "extensionpods.go", `, Items: certificateKeys()`, ``, []string{gateway}},
-	{"an extension starts without a tailnet that allows it", fileGateways + "extension.go", `v != nil && gp.observed.deployment == nil`, `v != nil && gp.observed.deployment != nil`, []string{gateway}},
-	{"the NetworkPolicy of an extension lets the wrong namespace scrape metrics", fileGateways + "extensionpods.go", `ingressRule(nameMetrics, nil, "monitoring")`, `ingressRule(nameMetrics, nil, "default")`, []string{gateway}},
-	{"everybody in an extension's pod may read its key", fileGateways + "extensionpods.go", `0o440`, `0o444`, []string{gateway}},
-	{"a rollout of an extension stops a pod first", fileGateways + "extensionpods.go", `intstr.FromInt32(0)`, `intstr.FromInt32(1)`, []string{gateway}},
-	{"metrics of an extension are balanced over its pods", fileGateways + "extensionpods.go", `s.Spec.ClusterIP = corev1.ClusterIPNone`, `s.Spec.ClusterIP = ""`, []string{gateway}},
-	{"a listener is served by the port of another protocol", fileGateways + "gateway.go", `return p.Port == l.Port && p.Protocol == transport`, `return p.Port == l.Port && p.Protocol != transport`, []string{gateway}},
-	{"hosts of a Gateway's service wait for an approval", fileGateways + "services.go", `ptr.Deref(vip.AutoApprove, true)`, `ptr.Deref(vip.AutoApprove, false)`, []string{gateway}},
-	{"the installed extension is required by the wrong label", fileGateways + "read.go", `labelManagedBy: "Helm"`, `labelManagedBy: "helm"`, []string{gateway}},
+	{"an extension may list all Secrets", fileGateways + "extensionpods/pods.go", `Resources: []string{"secrets"}, Verbs: []string{"get", "update"}`, `Resources: []string{"secrets"}, Verbs: []string{"get", "list", "update"}`, []string{gateway}},
+	{"an extension runs any image", fileGateways + "extensionpods/extension.go", `image == "" || image == f.InstalledImage`, `image != "" || image == f.InstalledImage`, []string{gateway}},
+	{"an extension mounts all keys of a Secret", fileGateways + "extensionpods/pods.go", `, Items: certificateKeys()`, ``, []string{gateway}},
+	{"an extension starts without a tailnet that allows it", fileGateways + "extensionpods/extension.go", `v != nil && f.Deployment == nil`, `v != nil && f.Deployment != nil`, []string{gateway}},
+	{"the NetworkPolicy of an extension lets the wrong namespace scrape metrics", fileGateways + "extensionpods/pods.go", `ingressRule(nameMetrics, nil, "monitoring")`, `ingressRule(nameMetrics, nil, "default")`, []string{gateway}},
+	{"everybody in an extension's pod may read its key", fileGateways + "extensionpods/pods.go", `0o440`, `0o444`, []string{gateway}},
+	{"a rollout of an extension stops a pod first", fileGateways + "extensionpods/pods.go", `intstr.FromInt32(0)`, `intstr.FromInt32(1)`, []string{gateway}},
+	{"metrics of an extension are balanced over its pods", fileGateways + "extensionpods/pods.go", `s.Spec.ClusterIP = corev1.ClusterIPNone`, `s.Spec.ClusterIP = ""`, []string{gateway}},
+	{"a listener is served by the port of another protocol", fileGateways + "front/gateway.go", `return p.Port == l.Port && p.Protocol == transport`, `return p.Port == l.Port && p.Protocol != transport`, []string{gateway}},
+	{"hosts of a Gateway's service wait for an approval", fileGateways + "services/compose.go", `ptr.Deref(vip.AutoApprove, true)`, `ptr.Deref(vip.AutoApprove, false)`, []string{gateway}},
+	{"the installed extension is required by the wrong label", fileGateways + "read.go", `meta.LabelManagedBy: "Helm"`, `meta.LabelManagedBy: "helm"`, []string{gateway}},
 
 	{"the proxies of another cluster are asked for a path", "functions/tailscaleservices/attachments.go", `check.Path = ""`, `check.Path = "/"`, []string{services}},
 	{"autoApprove of a service is ignored", "functions/tailscaleservices/compose.go", `AutoApprove: t.AutoApprove,`, `AutoApprove: nil,`, []string{services}},

@@ -160,6 +160,10 @@ func RefusedHost(host string) string {
 // cluster's domain.
 const suffixService = ".svc"
 
+// ServiceHost returns the host of a Service without the cluster's domain, which a pod's search list
+// adds.
+func ServiceHost(namespace, name string) string { return name + "." + namespace + suffixService }
+
 // Absolute returns a host that a pod looks up without its search list: a name with a trailing dot.
 // The list completes NAME.NAMESPACE to the name of a Service of any namespace, which who looks at the
 // host does not recognize. The exceptions lead to no other namespace than the one they name: the

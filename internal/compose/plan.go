@@ -47,6 +47,34 @@ type Child struct {
 	Ready bool
 }
 
+// Children are a part of the desired children of a plan.
+type Children struct {
+	Wanted []Child
+
+	// Incomplete means that a child is missing or not ready, in addition to those in Wanted.
+	Incomplete bool
+
+	// Requeue means that Crossplane should call the function again after a minute, because its
+	// circuit breaker may drop changes of so many children.
+	Requeue bool
+}
+
+// Add appends a child.
+func (c *Children) Add(name string, o runtime.Object, ready bool) {
+	c.Wanted = append(c.Wanted, Child{Name: name, Object: o, Ready: ready})
+}
+
+// Add adds parts of the desired children.
+func (p *Plan) Add(parts ...Children) {
+	for _, c := range parts {
+		p.Children = append(p.Children, c.Wanted...)
+		p.NotReady = p.NotReady || c.Incomplete
+		if c.Requeue {
+			p.RequeueAfter = RequeueInterval
+		}
+	}
+}
+
 // Wait returns the plan of a run that lacks an input: conditions of these types are unknown, with a
 // message for the user, and the children stay unchanged.
 func Wait(message string, types ...xpv2.ConditionType) Plan {

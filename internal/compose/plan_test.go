@@ -80,3 +80,27 @@ func TestRender(t *testing.T) {
 		})
 	}
 }
+
+func TestAdd(t *testing.T) {
+	ready := Children{}
+	ready.Add("a", &corev1.ConfigMap{}, true)
+	a := Child{Name: "a", Object: &corev1.ConfigMap{}, Ready: true}
+	cases := map[string]struct {
+		reason string
+		parts  []Children
+		want   Plan
+	}{
+		"Complete":   {reason: "The children of all parts are desired, in order.", parts: []Children{ready, ready}, want: Plan{Children: []Child{a, a}}},
+		"Incomplete": {reason: "A part without all its children makes the composite not ready.", parts: []Children{{Incomplete: true}, ready}, want: Plan{NotReady: true, Children: []Child{a}}},
+		"Requeue":    {reason: "One part asks for another run.", parts: []Children{{Requeue: true}, ready}, want: Plan{RequeueAfter: RequeueInterval, Children: []Child{a}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got Plan
+			got.Add(tc.parts...)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nAdd(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

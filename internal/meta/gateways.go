@@ -17,6 +17,13 @@ const (
 	LabelOwningGatewayClass     = "gateway.envoyproxy.io/owning-gatewayclass"
 )
 
+// LabelManagedBy names the program that creates an object. Objects that Envoy Gateway creates have the
+// value ManagedByEnvoyGateway.
+const (
+	LabelManagedBy        = "app.kubernetes.io/managed-by"
+	ManagedByEnvoyGateway = "envoy-gateway"
+)
+
 // Condition types of a TailscaleGateway, in addition to TypeGatewayValid.
 const (
 	// TypeTailnetsValid reports whether the object may use all its tailnets.

@@ -1,7 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscalegateway
+// Package front judges the Gateway of a TailscaleGateway, and the Service that Envoy Gateway made in
+// front of it. Any user may add a Gateway's labels to a Service, so that not every Service that has
+// them counts.
+package front
 
 import (
 	"fmt"
@@ -18,17 +21,21 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A gateway holds the objects that a reference to a Gateway leads to.
-type gateway struct {
-	ref gatewayv1alpha1.GatewayRef
+// KindGateway is the kind of a Gateway.
+const KindGateway = "Gateway"
 
-	// gateway is nil if there is none.
-	gateway *gwapiv1.Gateway
+// A Gateway holds the objects that a reference to a Gateway leads to.
+type Gateway struct {
+	// Ref is the reference with its defaults.
+	Ref gatewayv1alpha1.GatewayRef
 
-	// open means that the spec names no Gateway. choices are the names of those of the namespace then,
-	// unless one of them is gateway.
-	open    bool
-	choices []string
+	// Gateway is nil if there is none.
+	Gateway *gwapiv1.Gateway
+
+	// Open means that the spec names no Gateway. Choices are the names of those of the namespace then,
+	// unless one of them is Gateway.
+	Open    bool
+	Choices []string
 
 	// services are the Services with the Gateway's labels.
 	services []corev1.Service
@@ -36,21 +43,21 @@ type gateway struct {
 	// refused are Services with the Gateway's labels that are not accepted as the Gateway's.
 	refused []corev1.Service
 
-	// envoyGateway are the namespaces of Envoy Gateway.
-	envoyGateway []string
+	// EnvoyGateway are the namespaces of Envoy Gateway.
+	EnvoyGateway []string
 
-	// ungranted is the namespace of TailscaleGateways that no ReferenceGrant permits to share the
+	// Ungranted is the namespace of TailscaleGateways that no ReferenceGrant permits to share the
 	// Gateway. The other fields are then empty. It is empty for a Gateway that may be shared.
-	ungranted string
+	Ungranted string
 
 	// merged means that the Services are shared by all Gateways of the class.
 	merged bool
 }
 
-// newGateway returns the objects that a reference leads to. A Gateway's own Services take
+// New returns the objects that a reference leads to. A Gateway's own Services take
 // precedence over those that its class shares: both exist for a moment when that setting changes.
-func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged []corev1.Service, namespaces []string) *gateway {
-	out := &gateway{ref: ref, gateway: g, envoyGateway: namespaces}
+func New(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged []corev1.Service, namespaces []string) *Gateway {
+	out := &Gateway{Ref: ref, Gateway: g, EnvoyGateway: namespaces}
 	if g == nil {
 		return out
 	}
@@ -63,57 +70,60 @@ func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged 
 	return out
 }
 
-// name returns the Gateway's name, for messages.
-func (g *gateway) name() string { return g.ref.Namespace + "/" + g.ref.Name }
+// Name returns the Gateway's name, for messages.
+func (g *Gateway) Name() string { return g.Ref.Namespace + "/" + g.Ref.Name }
 
-// ambiguous reports whether the spec must choose one of several Gateways.
-func (g *gateway) ambiguous() bool { return len(g.choices) > 0 }
+// Ambiguous reports whether the spec must choose one of several Gateways.
+func (g *Gateway) Ambiguous() bool { return len(g.Choices) > 0 }
 
-// service returns the Gateway's Service. It returns nil unless there is exactly one.
-func (g *gateway) service() *corev1.Service {
-	if g.gateway == nil || len(g.services) != 1 {
+// Permitted reports whether TailscaleGateways of the namespace may share the Gateway, as far as is known.
+func (g *Gateway) Permitted() bool { return g == nil || g.Ungranted == "" }
+
+// Service returns the Gateway's Service. It returns nil unless there is exactly one.
+func (g *Gateway) Service() *corev1.Service {
+	if g == nil || g.Gateway == nil || len(g.services) != 1 {
 		return nil
 	}
 	return &g.services[0]
 }
 
-// valid returns the condition GatewayValid.
-func (g *gateway) valid() compose.Condition {
+// Valid returns the condition GatewayValid.
+func (g *Gateway) Valid() compose.Condition {
 	c := compose.Condition{Type: meta.TypeGatewayValid, Status: compose.False}
 	switch {
-	case g.ungranted != "":
+	case g.Ungranted != "":
 		c.Reason = meta.ReasonRefNotPermitted
 		c.Message = fmt.Sprintf("Nothing of Gateway %s is shared: no ReferenceGrant in namespace %s permits it. Make one there, from group %s, kind %s, namespace %s, to group %s, kind %s, name %s",
-			g.name(), g.ref.Namespace, gatewayv1alpha1.Group, gatewayv1alpha1.TailscaleGatewayKind, g.ungranted, gwapiv1.GroupName, g.ref.Kind, g.ref.Name)
-	case g.ambiguous():
+			g.Name(), g.Ref.Namespace, gatewayv1alpha1.Group, gatewayv1alpha1.TailscaleGatewayKind, g.Ungranted, gwapiv1.GroupName, g.Ref.Kind, g.Ref.Name)
+	case g.Ambiguous():
 		c.Reason = meta.ReasonAmbiguous
-		c.Message = fmt.Sprintf("Namespace %q has several Gateways; set spec.gatewayRef.name to one of %s", g.ref.Namespace, compose.List(g.choices...))
-	case g.gateway == nil && g.open:
+		c.Message = fmt.Sprintf("Namespace %q has several Gateways; set spec.gatewayRef.name to one of %s", g.Ref.Namespace, compose.List(g.Choices...))
+	case g.Gateway == nil && g.Open:
 		c.Reason = meta.ReasonGatewayNotFound
-		c.Message = fmt.Sprintf("There is no Gateway in namespace %q; create one, or set spec.gatewayRef", g.ref.Namespace)
-	case g.gateway == nil:
+		c.Message = fmt.Sprintf("There is no Gateway in namespace %q; create one, or set spec.gatewayRef", g.Ref.Namespace)
+	case g.Gateway == nil:
 		c.Reason = meta.ReasonGatewayNotFound
-		c.Message = fmt.Sprintf("There is no Gateway %s; create it, or correct spec.gatewayRef", g.name())
+		c.Message = fmt.Sprintf("There is no Gateway %s; create it, or correct spec.gatewayRef", g.Name())
 	case len(g.services) > 1:
 		c.Reason = meta.ReasonAmbiguous
-		c.Message = fmt.Sprintf("The Services %s have the labels of Gateway %s; delete those that Envoy Gateway did not make", namesOf(g.services), g.name())
+		c.Message = fmt.Sprintf("The Services %s have the labels of Gateway %s; delete those that Envoy Gateway did not make", namesOf(g.services), g.Name())
 	case len(g.services) == 1:
 		c.Status, c.Reason = compose.True, meta.ReasonServiceFound
-		c.Message = fmt.Sprintf("Service %s/%s is in front of Gateway %s", g.services[0].GetNamespace(), g.services[0].GetName(), g.name())
+		c.Message = fmt.Sprintf("Service %s/%s is in front of Gateway %s", g.services[0].GetNamespace(), g.services[0].GetName(), g.Name())
 		if len(g.refused) > 0 {
 			c.Message += fmt.Sprintf(". Others have its labels and are not taken for its own: %s", namesOf(g.refused))
 		}
 	case g.refusal() != nil:
 		c.Reason = meta.ReasonGatewayNotAccepted
-		c.Message = fmt.Sprintf("The controller of Gateway %s refuses it: %s", g.name(), g.refusal().Message)
+		c.Message = fmt.Sprintf("The controller of Gateway %s refuses it: %s", g.Name(), g.refusal().Message)
 	case len(g.refused) > 0:
 		c.Reason = meta.ReasonServiceRefused
 		c.Message = fmt.Sprintf("The Services with the labels of Gateway %s are not taken for its own: %s. Its own is in the Gateway's namespace or Envoy Gateway's (%s), and has an address of the Gateway's status. "+
-			"If Envoy Gateway runs in another namespace, set ENVOY_GATEWAY_NAMESPACES of the function", g.name(), namesOf(g.refused), compose.List(g.envoyGateway...))
+			"If Envoy Gateway runs in another namespace, set ENVOY_GATEWAY_NAMESPACES of the function", g.Name(), namesOf(g.refused), compose.List(g.EnvoyGateway...))
 	default:
 		c.Reason = meta.ReasonServiceNotFound
 		c.Message = fmt.Sprintf("Envoy Gateway has made no Service for Gateway %s; check that GatewayClass %q is one of Envoy Gateway's, and what the Gateway's conditions say",
-			g.name(), g.gateway.Spec.GatewayClassName)
+			g.Name(), g.Gateway.Spec.GatewayClassName)
 	}
 	return c
 }
@@ -130,17 +140,17 @@ func namesOf(services []corev1.Service) string {
 
 // refusal returns why its controller does not accept the Gateway. It returns nil if it does, or
 // has not reported.
-func (g *gateway) refusal() *metav1.Condition {
-	c := apimeta.FindStatusCondition(g.gateway.Status.Conditions, string(gwapiv1.GatewayConditionAccepted))
+func (g *Gateway) refusal() *metav1.Condition {
+	c := apimeta.FindStatusCondition(g.Gateway.Status.Conditions, string(gwapiv1.GatewayConditionAccepted))
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return nil
 	}
 	return c
 }
 
-// status returns the Gateway for the status. It returns nil unless there is exactly one Service.
-func (g *gateway) status() *gatewayv1alpha1.GatewayStatus {
-	s := g.service()
+// Status returns the Gateway for the status. It returns nil unless there is exactly one Service.
+func (g *Gateway) Status() *gatewayv1alpha1.GatewayStatus {
+	s := g.Service()
 	if s == nil {
 		return nil
 	}
@@ -150,7 +160,7 @@ func (g *gateway) status() *gatewayv1alpha1.GatewayStatus {
 	if s.Spec.ClusterIP != corev1.ClusterIPNone {
 		out.ClusterIP = s.Spec.ClusterIP
 	}
-	for _, l := range g.gateway.Spec.Listeners {
+	for _, l := range g.Gateway.Spec.Listeners {
 		if !serves(s, l) {
 			continue
 		}
@@ -164,17 +174,17 @@ func (g *gateway) status() *gatewayv1alpha1.GatewayStatus {
 	return out
 }
 
-// ports returns the TCP ports of the Gateway, including those of ListenerSets. A Service that
+// Ports returns the TCP ports of the Gateway, including those of ListenerSets. A Service that
 // several Gateways share also has ports of the other Gateways: only those of this Gateway's own
 // listeners count. A port that a user patched into the Service does not count.
-func (g *gateway) ports() []int32 {
-	s := g.service()
+func (g *Gateway) Ports() []int32 {
+	s := g.Service()
 	if s == nil {
 		return nil
 	}
 	var out []int32
 	for _, p := range s.Spec.Ports {
-		own := slices.ContainsFunc(g.gateway.Spec.Listeners, func(l gwapiv1.Listener) bool { return l.Port == p.Port && serves(s, l) })
+		own := slices.ContainsFunc(g.Gateway.Spec.Listeners, func(l gwapiv1.Listener) bool { return l.Port == p.Port && serves(s, l) })
 		if p.Protocol == corev1.ProtocolTCP && (own || !g.merged && ofListener(p)) {
 			out = append(out, p.Port)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscalegateway
+package extensionpods
 
 import (
 	"os"
@@ -19,33 +19,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/front"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 )
 
 // rendered is the chart's output for values that match a Gateway's separate extension: the variant
 // dedicated of the extension's tests, which compare it with the chart.
-var rendered = filepath.Join("..", "..", "extension", "testdata", "chart", "dedicated.yaml")
+var rendered = filepath.Join("..", "..", "..", "extension", "testdata", "chart", "dedicated.yaml")
 
 // TestExtensionIsTheChart compares a Gateway's separate extension with the chart, so that both
 // change together.
 func TestExtensionIsTheChart(t *testing.T) {
 	namespace := "envoy-gateway-system"
-	e := &extension{
-		name: "web-extension",
-		gatewayPlan: &gatewayPlan{facts: facts{
-			settings: settings{envoyGateway: []string{namespace}},
-			owner:    compose.Owner{Namespace: namespace, Name: "web"},
-			spec: gatewayv1alpha1.TailscaleGatewaySpec{ExtensionServer: &gatewayv1alpha1.ExtensionServer{
-				Image: "ghcr.io/tailscale-gateway/extension:v1.2.3",
-				TLS:   &gatewayv1alpha1.ExtensionServerTLS{CertificateRef: gatewayv1alpha1.CertificateRef{Name: "web-extension-tls"}},
-			}},
-			gateway:  &gateway{ref: gatewayv1alpha1.GatewayRef{Namespace: namespace, Name: "eg"}},
-			observed: observed{eds: &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.6"}}},
-		}},
-	}
+	e := New(Facts{
+		Owner: compose.Owner{Namespace: namespace, Name: "web"},
+		Spec: &gatewayv1alpha1.ExtensionServer{
+			Image: "ghcr.io/tailscale-gateway/extension:v1.2.3",
+			TLS:   &gatewayv1alpha1.ExtensionServerTLS{CertificateRef: gatewayv1alpha1.CertificateRef{Name: "web-extension-tls"}},
+		},
+		Gateway:        front.New(gatewayv1alpha1.GatewayRef{Namespace: namespace, Name: "eg"}, &gwapiv1.Gateway{}, nil, nil, nil),
+		InstalledImage: "ghcr.io/tailscale-gateway/extension:v1.2.3",
+		EnvoyGateway:   []string{namespace},
+		EDS:            &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.6"}},
+	}).Extension
 
 	// One difference is intended: Envoy Gateway may run in several namespaces.
 	policy, d := e.networkPolicy(), e.composeDeployment()
@@ -53,7 +53,7 @@ func TestExtensionIsTheChart(t *testing.T) {
 	term.NamespaceSelector, term.Namespaces = nil, []string{namespace}
 	// Another difference: the chart has one Lease for all Gateways, and its role grants only that
 	// name.
-	lease, leading := e.leaseRole(), e.roleBinding(suffixLease, rbacv1.RoleRef{Kind: "Role", Name: e.name + suffixLease})
+	lease, leading := e.leaseRole(), e.roleBinding(suffixLease, rbacv1.RoleRef{Kind: "Role", Name: e.Name + suffixLease})
 	if diff := cmp.Diff([]string{"tailscale-gateway-extension-eg"}, lease.Rules[1].ResourceNames); diff != "" {
 		t.Errorf("names of Leases: -want, +got:\n%s", diff)
 	}
@@ -65,8 +65,8 @@ func TestExtensionIsTheChart(t *testing.T) {
 		t.Errorf("rights to certificates: -want, +got:\n%s", diff)
 	}
 	lease.Rules = lease.Rules[:2]
-	lease.Name, lease.Rules[1].ResourceNames = e.name, []string{"tailscale-gateway-extension-health"}
-	leading.Name, leading.RoleRef.Name = e.name, e.name
+	lease.Name, lease.Rules[1].ResourceNames = e.Name, []string{"tailscale-gateway-extension-health"}
+	leading.Name, leading.RoleRef.Name = e.Name, e.Name
 
 	b, err := os.ReadFile(rendered)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscalegateway
+package extensionpods
 
 import (
 	"slices"
@@ -41,13 +41,13 @@ const (
 // envoyGatewayLabels are the labels of Envoy Gateway's pods, and envoyLabels those of its proxies.
 var (
 	envoyGatewayLabels = map[string]string{"control-plane": "envoy-gateway"}
-	envoyLabels        = map[string]string{labelManagedBy: managedBy, "app.kubernetes.io/component": "proxy"}
+	envoyLabels        = map[string]string{meta.LabelManagedBy: meta.ManagedByEnvoyGateway, "app.kubernetes.io/component": "proxy"}
 )
 
 // serviceAccount returns the account of the pods. Its label makes the provider create their Secrets.
-func (e *extension) serviceAccount() *corev1.ServiceAccount {
+func (e *Extension) serviceAccount() *corev1.ServiceAccount {
 	out := &corev1.ServiceAccount{ObjectMeta: e.objectMeta("")}
-	out.Labels[meta.LabelExtension] = e.owner.Name
+	out.Labels[meta.LabelExtension] = e.Owner.Name
 	return out
 }
 
@@ -56,7 +56,7 @@ func (e *extension) serviceAccount() *corev1.ServiceAccount {
 // may create any Secret may have a token of any ServiceAccount written into one. This function cannot
 // compose the Secrets, because Crossplane would pass the private keys to it: the provider creates
 // them (internal/controller/extension).
-func (e *extension) leaseRole() *rbacv1.Role {
+func (e *Extension) leaseRole() *rbacv1.Role {
 	leases := func(verbs []string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs, ResourceNames: names}
 	}
@@ -64,26 +64,26 @@ func (e *extension) leaseRole() *rbacv1.Role {
 		ObjectMeta: e.objectMeta(suffixLease),
 		Rules: []rbacv1.PolicyRule{
 			leases([]string{"create"}),
-			leases([]string{"get", "update"}, names.ExtensionLease(e.gateway.ref.Name)),
-			{APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{names.ExtensionCertificates(e.name), names.ExtensionClient(e.name)}},
+			leases([]string{"get", "update"}, names.ExtensionLease(e.Gateway.Ref.Name)),
+			{APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{names.ExtensionCertificates(e.Name), names.ExtensionClient(e.Name)}},
 		},
 	}
 }
 
 // roleBinding returns a binding that grants a role's permissions to the account, in the namespace
 // only.
-func (e *extension) roleBinding(suffix string, role rbacv1.RoleRef) *rbacv1.RoleBinding {
+func (e *Extension) roleBinding(suffix string, role rbacv1.RoleRef) *rbacv1.RoleBinding {
 	role.APIGroup = rbacv1.GroupName
 	return &rbacv1.RoleBinding{
 		ObjectMeta: e.objectMeta(suffix),
 		RoleRef:    role,
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: e.name, Namespace: e.owner.Namespace}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: e.Name, Namespace: e.Owner.Namespace}},
 	}
 }
 
 // service returns a Service of all pods. The one for metrics has no cluster IP: each pod is
 // scraped.
-func (e *extension) service(suffix string) *corev1.Service {
+func (e *Extension) service(suffix string) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: e.objectMeta(suffix),
 		Spec:       corev1.ServiceSpec{IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack), Selector: e.selector()},
@@ -104,7 +104,7 @@ func (e *extension) service(suffix string) *corev1.Service {
 }
 
 // budget returns the PodDisruptionBudget of the pods.
-func (e *extension) budget() *policyv1.PodDisruptionBudget {
+func (e *Extension) budget() *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: e.objectMeta(""),
 		Spec: policyv1.PodDisruptionBudgetSpec{
@@ -118,7 +118,7 @@ func (e *extension) budget() *policyv1.PodDisruptionBudget {
 // networkPolicy returns a policy that permits Envoy Gateway to call hooks, and its proxies to
 // request endpoints. Those run in Envoy Gateway's namespaces, or in the Gateway's. The policy also
 // selects namespaces, because any user may label pods.
-func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
+func (e *Extension) networkPolicy() *networkingv1.NetworkPolicy {
 	ingressRule := func(port string, pods *metav1.LabelSelector, namespaces ...string) networkingv1.NetworkPolicyIngressRule {
 		namespaces = slices.Clone(namespaces)
 		slices.Sort(namespaces)
@@ -136,8 +136,8 @@ func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
 			PodSelector: metav1.LabelSelector{MatchLabels: e.selector()},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{
-				ingressRule(nameHooks, &metav1.LabelSelector{MatchLabels: envoyGatewayLabels}, e.envoyGateway...),
-				ingressRule(nameEDS, &metav1.LabelSelector{MatchLabels: envoyLabels}, append(slices.Clone(e.envoyGateway), e.owner.Namespace)...),
+				ingressRule(nameHooks, &metav1.LabelSelector{MatchLabels: envoyGatewayLabels}, e.EnvoyGateway...),
+				ingressRule(nameEDS, &metav1.LabelSelector{MatchLabels: envoyLabels}, append(slices.Clone(e.EnvoyGateway), e.Owner.Namespace)...),
 				ingressRule(nameMetrics, nil, "monitoring"),
 			},
 		},
@@ -145,7 +145,7 @@ func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
 }
 
 // composeDeployment returns the Deployment of the extension.
-func (e *extension) composeDeployment() *appsv1.Deployment {
+func (e *Extension) composeDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: e.objectMeta(""),
 		Spec: appsv1.DeploymentSpec{
@@ -163,9 +163,9 @@ func (e *extension) composeDeployment() *appsv1.Deployment {
 }
 
 // podSpec returns the spec of the pods.
-func (e *extension) podSpec() corev1.PodSpec {
+func (e *Extension) podSpec() corev1.PodSpec {
 	out := corev1.PodSpec{
-		ServiceAccountName: e.name,
+		ServiceAccountName: e.Name,
 		EnableServiceLinks: ptr.To(true),
 		// Calls are answered during the drain; then the remaining ones have 2 s to end.
 		TerminationGracePeriodSeconds: ptr.To[int64](drainSeconds + 10),
@@ -191,7 +191,7 @@ func (e *extension) podSpec() corev1.PodSpec {
 	}
 	if e.tls() {
 		out.Volumes = []corev1.Volume{{Name: tlsVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: e.spec.ExtensionServer.TLS.CertificateRef.Name, DefaultMode: ptr.To[int32](0o440), Items: certificateKeys(),
+			SecretName: e.Spec.TLS.CertificateRef.Name, DefaultMode: ptr.To[int32](0o440), Items: certificateKeys(),
 		}}}}
 	}
 	return out
@@ -210,7 +210,7 @@ func certificateKeys() []corev1.KeyToPath {
 }
 
 // container returns the one container of the pods.
-func (e *extension) container() corev1.Container {
+func (e *Extension) container() corev1.Container {
 	probe := func(path string, period, failures int32) *corev1.Probe {
 		return &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString(nameMetrics)}},
@@ -237,7 +237,7 @@ func (e *extension) container() corev1.Container {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
-	if r := e.spec.ExtensionServer.Resources; r != nil {
+	if r := e.Spec.Resources; r != nil {
 		out.Resources = *r
 	}
 	if e.tls() {

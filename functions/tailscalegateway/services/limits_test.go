@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscalegateway
+package services
 
 import (
 	"fmt"
@@ -15,31 +15,38 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/front"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/routes"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/tailnets"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
-// reportedRoute returns the report of a route with a port, hostnames and a creation time.
-func reportedRoute(namespace, name string, hour int, hosts ...string) tailnetv1alpha1.ReportedRoute {
+// reportedRoute returns the report of a route with a port and a creation time.
+func reportedRoute(namespace, name string, hour int) tailnetv1alpha1.ReportedRoute {
 	at := metav1.Date(2026, 11, 1+hour/24, hour%24, 0, 0, 0, time.UTC)
-	return tailnetv1alpha1.ReportedRoute{Kind: "HTTPRoute", Namespace: namespace, Name: name, Created: &at, Ports: []int32{80}, Hostnames: hosts}
+	return tailnetv1alpha1.ReportedRoute{Kind: "HTTPRoute", Namespace: namespace, Name: name, Created: &at, Ports: []int32{80}}
 }
 
 // crowd returns the facts of a TailscaleGateway whose existing services are those of routes in many
 // namespaces.
-func crowd(existing int) facts {
-	f := facts{observed: observed{services: map[string]*gatewayv1alpha1.TailscaleServices{}}, report: &tailnetv1alpha1.GatewayReportSpec{PoliciesKnown: true}}
-	f.owner.Namespace, f.owner.Name = "edge", "web"
-	f.spec = gatewayv1alpha1.TailscaleGatewaySpec{RouteSharing: gatewayv1alpha1.RouteSharingRoute, Tailnets: []gatewayv1alpha1.GatewayTailnet{{Name: "corp"}}}
+func crowd(existing int) Facts {
 	g := &gwapiv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "web"}}
 	g.Spec.Listeners = []gwapiv1.Listener{{Name: "http", Port: 80, Protocol: gwapiv1.HTTPProtocolType}}
 	s := corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "envoy"}}
 	s.Spec.Ports = []corev1.ServicePort{{Name: "http-80", Port: 80, Protocol: corev1.ProtocolTCP}}
-	f.gateway = &gateway{ref: gatewayv1alpha1.GatewayRef{Namespace: "edge", Name: "web"}, gateway: g, services: []corev1.Service{s}}
+	gateway := front.New(gatewayv1alpha1.GatewayRef{Namespace: "edge", Name: "web"}, g, []corev1.Service{s}, nil, nil)
+	f := Facts{
+		Owner: compose.Owner{Namespace: "edge", Name: "web"}, Sharing: gatewayv1alpha1.RouteSharingRoute,
+		Gateway: gateway, Found: gateway.Status(), Report: &tailnetv1alpha1.GatewayReportSpec{PoliciesKnown: true},
+		Observed: map[string]*gatewayv1alpha1.TailscaleServices{},
+	}
+	f.Tailnets = tailnets.New(tailnets.Facts{
+		Owner: f.Owner, Spec: []gatewayv1alpha1.GatewayTailnet{{Name: "corp"}}, Sharing: f.Sharing, Gateway: f.Gateway, Found: f.Found,
+	}).Tailnets
 	for i := range existing {
 		r := reportedRoute(fmt.Sprint("team", i%50), fmt.Sprintf("m%04d", i), 20)
-		f.report.Routes = append(f.report.Routes, r)
-		f.observed.services[prefixService+"corp/"+routeTarget(r)] = &gatewayv1alpha1.TailscaleServices{}
+		f.Report.Routes = append(f.Report.Routes, r)
+		f.Observed[PrefixService+"corp/"+routes.Target(r)] = &gatewayv1alpha1.TailscaleServices{}
 	}
 	return f
 }
@@ -61,11 +68,11 @@ func TestLimitServices(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := crowd(tc.existing)
-			f.report.Routes = append(f.report.Routes, tc.routes...)
+			f.Report.Routes = append(f.Report.Routes, tc.routes...)
 			var got []string
-			for _, v := range newGatewayPlan(f).services {
+			for _, v := range New(f).Services {
 				if v.omitted != "" {
-					got = append(got, v.target)
+					got = append(got, v.Target)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -78,42 +85,14 @@ func TestLimitServices(t *testing.T) {
 // TestLimitServicesCondition verifies that a service that has no place is reported.
 func TestLimitServicesCondition(t *testing.T) {
 	f := crowd(maxServices)
-	f.report.Routes = append(f.report.Routes, reportedRoute("a", "a", 1))
-	gp := newGatewayPlan(f)
-	for _, v := range gp.services {
+	f.Report.Routes = append(f.Report.Routes, reportedRoute("a", "a", 1))
+	p := New(f)
+	for _, v := range p.Services {
 		if v.omitted != "" && v.omitted != fullServices() {
-			t.Errorf("%s: %s", v.target, v.omitted)
+			t.Errorf("%s: %s", v.Target, v.omitted)
 		}
 	}
-	if c := servicesReady(gp); c.Status == compose.True {
+	if c := p.Ready(); c.Status == compose.True {
 		t.Errorf("ServicesReady: want not True, got %+v", c)
-	}
-}
-
-func TestLimitHostnames(t *testing.T) {
-	f := crowd(0)
-	previous := zone.Zone{}
-	for i := range maxDomains {
-		r := reportedRoute(fmt.Sprint("team", i%50), fmt.Sprintf("m%04d", i), 20, fmt.Sprintf("m%04d.example.com", i))
-		f.report.Routes = append(f.report.Routes, r)
-		previous.Domains = append(previous.Domains, zone.Domain{Name: r.Hostnames[0]})
-		previous.Names = append(previous.Names, zone.Name{Name: r.Hostnames[0]})
-	}
-	f.report.Routes = append(f.report.Routes, reportedRoute("a", "a", 1, "a.example.com"))
-	gp := outline(f)
-	v := &tailnetZone{tailnet: gp.tailnets[0], config: &corev1.ConfigMap{}}
-	v.tailnet.SplitDNS = &gatewayv1alpha1.GatewaySplitDNS{}
-	encoded, err := previous.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.config.Data = map[string]string{zone.ConfigMapKey: encoded}
-	domains := []string{"a.example.com"}
-	for _, d := range previous.Domains {
-		domains = append(domains, d.Name)
-	}
-	got := v.limit(domains, gp.hostnameRequests())
-	if diff := cmp.Diff(domains[1:], got); diff != "" || !v.full {
-		t.Errorf("A new hostname removes none that resolves, and is reported: full %t, -want, +got:\n%s", v.full, diff)
 	}
 }

@@ -1,9 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscalegateway
+package tailnets
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +18,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
+// PrefixIngress and PrefixEgress start the resource names of proxies. The name of a tailnet follows.
 const (
-	// prefixIngress and prefixEgress start the resource names of proxies. The name of
-	// a tailnet follows.
-	prefixIngress = "ingress-"
-	prefixEgress  = "egress-"
+	PrefixIngress = "ingress-"
+	PrefixEgress  = "egress-"
+)
 
+const (
 	// suffixEgress ends the names of egress proxies.
 	suffixEgress = "egress"
 
@@ -41,99 +43,119 @@ const (
 	defaultDiscoveryPort = 80
 )
 
-// proxies are one TailscaleEndpoints of one direction.
-type proxies struct {
-	tailnet   *tailnet
+// Proxies are one TailscaleEndpoints of one direction.
+type Proxies struct {
+	tailnet   *Tailnet
 	direction gatewayv1alpha1.ConnectionType
 
 	// key is the resource name.
 	key string
 
-	// name of the TailscaleEndpoints.
-	name string
+	// Name of the TailscaleEndpoints.
+	Name string
 
 	// devices is the number of devices that are wanted.
 	devices int32
 
-	// observed is the observed TailscaleEndpoints, or nil if there is none.
-	observed *gatewayv1alpha1.TailscaleEndpoints
+	// Observed is the observed TailscaleEndpoints, or nil if there is none.
+	Observed *gatewayv1alpha1.TailscaleEndpoints
 }
 
 // newProxies returns the proxies of a tailnet for one direction.
-func newProxies(gp *gatewayPlan, t *tailnet, direction gatewayv1alpha1.ConnectionType) *proxies {
-	key, name := prefixIngress+t.Name, names.Child(gp.owner.Name, t.Name)
+func newProxies(f Facts, t *Tailnet, direction gatewayv1alpha1.ConnectionType) *Proxies {
+	key, name := PrefixIngress+t.Name, names.Child(f.Owner.Name, t.Name)
 	if direction == gatewayv1alpha1.ConnectionTypeEgress {
-		key, name = prefixEgress+t.Name, names.Child(gp.owner.Name, t.Name, suffixEgress)
+		key, name = PrefixEgress+t.Name, names.Child(f.Owner.Name, t.Name, suffixEgress)
 	}
-	return &proxies{tailnet: t, direction: direction, key: key, name: name, devices: t.replicas(), observed: gp.observed.proxies[key]}
+	return &Proxies{tailnet: t, direction: direction, key: key, Name: name, devices: t.replicas(), Observed: f.Observed[key]}
 }
 
 // replicas returns the number of devices of each direction.
-func (t *tailnet) replicas() int32 { return ptr.Deref(t.Proxy.Replicas, defaultReplicas) }
+func (t *Tailnet) replicas() int32 { return ptr.Deref(t.Proxy.Replicas, defaultReplicas) }
 
-// moving reports whether the proxies are in another tailnet than they should be in. A
+// Moving reports whether the proxies are in another tailnet than they should be in. A
 // TailscaleEndpoints cannot change its tailnet, so it must be deleted first.
-func (p *proxies) moving() bool { return p.observed != nil && p.observed.Spec.Tailnet != p.tailnet.ref }
+func (p *Proxies) Moving() bool { return p.Observed != nil && p.Observed.Spec.Tailnet != p.tailnet.Ref }
 
 // endpoints returns the observed endpoints of the proxies.
-func (p *proxies) endpoints() compose.Endpoints {
-	return compose.Endpoints{Observed: p.observed, Devices: p.devices}
+func (p *Proxies) endpoints() compose.Endpoints {
+	return compose.Endpoints{Observed: p.Observed, Devices: p.devices}
 }
 
 // complete reports whether there are exactly the desired devices, and all are in the desired
 // tailnet.
-func (p *proxies) complete() bool { return !p.moving() && p.endpoints().Complete() }
+func (p *Proxies) complete() bool { return !p.Moving() && p.endpoints().Complete() }
 
 // settled reports whether the proxies are complete and ready.
-func (p *proxies) settled() bool { return !p.moving() && p.endpoints().Settled() }
+func (p *Proxies) settled() bool { return !p.Moving() && p.endpoints().Settled() }
 
 // accepted reports whether the TailscaleEndpoints may use its tailnet, so that other objects can
 // select it.
-func (p *proxies) accepted() bool {
-	return p.observed != nil && !p.moving() &&
-		p.observed.Status.GetCondition(meta.TypeTailnetAccepted).Status == corev1.ConditionTrue
+func (p *Proxies) accepted() bool {
+	return p.Observed != nil && !p.Moving() &&
+		p.Observed.Status.GetCondition(meta.TypeTailnetAccepted).Status == corev1.ConditionTrue
 }
 
-// canHost reports whether there are proxies that a service can select.
-func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.Devices) > 0 }
+// CanHost reports whether there are proxies that a service can select.
+func (p *Proxies) CanHost() bool { return p.accepted() && len(p.Observed.Status.Devices) > 0 }
 
-// proxyChildren returns the existing proxies and as many new ones as may start. A tailnet that may
+// Children returns the existing proxies and as many new ones as may start. A tailnet that may
 // not be used gets none, nor does a Gateway that may not be shared; existing proxies handle these
 // cases themselves.
-func proxyChildren(gp *gatewayPlan) children {
-	var out children
+func (plan Plan) Children() compose.Children {
+	var out compose.Children
 	starting := 0
-	for _, p := range gp.proxies {
+	for _, p := range plan.Proxies {
 		if p.endpoints().Starting() {
 			starting++
 		}
 	}
-	for _, p := range gp.proxies {
-		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || !gp.permitted() || starting >= startAtOnce) {
+	for _, p := range plan.Proxies {
+		if p.Moving() || p.Observed == nil && (!p.tailnet.Verdict.Accepted || !plan.Gateway.Permitted() || starting >= startAtOnce) {
 			// Some of the desired proxies are missing, so ready children are not enough.
-			out.incomplete = true
+			out.Incomplete = true
 			continue
 		}
-		if p.observed == nil {
+		if p.Observed == nil {
 			starting++
 		}
 		// Crossplane would list the proxies that are not ready, and write the composite each time
 		// one becomes ready.
 		if !p.settled() {
-			out.incomplete, out.requeue = true, true
+			out.Incomplete, out.Requeue = true, true
 		}
-		out.add(p.key, composeEndpoints(gp, p), p.settled())
+		out.Add(p.key, composeEndpoints(plan.Facts, p), p.settled())
 	}
 	return out
 }
 
+// EndpointsReady returns the condition EndpointsReady: True if all proxies are in their
+// tailnets. Its message does not count proxies: each write of the composite counts against it in
+// Crossplane's circuit breaker, and status.tailnetStatus has more details anyway.
+func (plan Plan) EndpointsReady() compose.Condition {
+	c := compose.Condition{Status: compose.True, Reason: meta.ReasonEndpointsReady, Message: "All proxies are in their tailnets"}
+	for _, p := range plan.Proxies {
+		if p.complete() {
+			continue
+		}
+		c.Status, c.Reason = compose.False, meta.ReasonEndpointsNotReady
+		// Problems that the user must fix come before those that only need time.
+		if m := p.endpoints().Problem(); m != "" {
+			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", p.Name, m)
+			return c
+		}
+		c.Message = "Waiting for proxies; each TailscaleEndpoints in status.tailnetStatus says what it waits for"
+	}
+	return c
+}
+
 // composeEndpoints returns the TailscaleEndpoints of proxies.
-func composeEndpoints(gp *gatewayPlan, p *proxies) *gatewayv1alpha1.TailscaleEndpoints {
+func composeEndpoints(f Facts, p *Proxies) *gatewayv1alpha1.TailscaleEndpoints {
 	t := p.tailnet
 	e := &gatewayv1alpha1.TailscaleEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: gp.owner.Namespace, Labels: gp.labels(t)},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: f.Owner.Namespace, Labels: t.Labels(f.Owner)},
 		Spec: gatewayv1alpha1.TailscaleEndpointsSpec{
-			Tailnet: t.ref,
+			Tailnet: t.Ref,
 			Tags:    t.Tags,
 			Proxy: gatewayv1alpha1.Proxy{
 				Replicas:       ptr.To(p.devices),
@@ -145,10 +167,10 @@ func composeEndpoints(gp *gatewayPlan, p *proxies) *gatewayv1alpha1.TailscaleEnd
 	e.Labels[meta.LabelDirection] = string(p.direction)
 	if p.direction == gatewayv1alpha1.ConnectionTypeEgress {
 		discover(&e.Spec, t.ServiceDiscovery)
-		excludeItself(gp, t, e.Spec.AutoDiscovery)
+		excludeItself(f, t, e.Spec.AutoDiscovery)
 	}
 	if p.direction == gatewayv1alpha1.ConnectionTypeIngress && t.SplitDNS != nil {
-		e.Spec.DNS = &gatewayv1alpha1.EndpointsDNS{ZoneRef: gatewayv1alpha1.ZoneRef{Name: gp.zoneName(t)}}
+		e.Spec.DNS = &gatewayv1alpha1.EndpointsDNS{ZoneRef: gatewayv1alpha1.ZoneRef{Name: t.ZoneName(f.Owner)}}
 	}
 	return e
 }
@@ -157,16 +179,16 @@ func composeEndpoints(gp *gatewayPlan, p *proxies) *gatewayv1alpha1.TailscaleEnd
 // Service would be a loop, and its ingress proxies serve nothing else. Egress proxies exclude
 // themselves. A TailscaleEndpoints has room for these patterns in addition to all patterns of a
 // TailscaleGateway.
-func excludeItself(gp *gatewayPlan, t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
+func excludeItself(f Facts, t *Tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	if d == nil {
 		return
 	}
 	var own []string
-	if gp.sharing() == gatewayv1alpha1.RouteSharingGateway {
-		own = append(own, gp.gatewayServiceName(t))
+	if f.Sharing == gatewayv1alpha1.RouteSharingGateway {
+		own = append(own, t.GatewayService(f.Owner))
 	}
-	if t.ingress != nil {
-		own = append(own, names.Host(gp.owner.Namespace, names.Child(t.ingress.name, string(t.ingress.direction)))+"-*")
+	if t.Ingress != nil {
+		own = append(own, names.Host(f.Owner.Namespace, names.Child(t.Ingress.Name, string(t.Ingress.direction)))+"-*")
 	}
 	for _, n := range own {
 		if !slices.Contains(d.ExcludeNames, n) {
@@ -200,14 +222,5 @@ func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.G
 	}
 	if len(d.Tags) > 0 {
 		spec.AutoDiscovery.TagSelectors = []gatewayv1alpha1.EndpointTagSelector{{Operator: "In", Values: d.Tags}}
-	}
-}
-
-// labels returns the labels of all children of a tailnet.
-func (gp *gatewayPlan) labels(t *tailnet) map[string]string {
-	return map[string]string{
-		meta.LabelTailnet:        t.ref,
-		meta.LabelGateway:        gp.owner.Name,
-		meta.LabelGatewayTailnet: t.Name,
 	}
 }
