@@ -107,7 +107,7 @@ func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.
 }
 
 // answering returns the backends of a port, as proxies select them
-// (functions/tailscaleservices), except that there may be several.
+// (functions/tailscaleservices/ports), except that there may be several.
 func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k ir.TargetKey) ([]gatewayv1alpha1.Backend, string) {
 	if service.AllPorts(*spec) {
 		out := slices.Clone(spec.Backends)

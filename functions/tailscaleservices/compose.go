@@ -4,6 +4,7 @@
 package tailscaleservices
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -14,6 +15,10 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/attachments"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/succession"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -28,9 +33,9 @@ func (s *service) children() []compose.Child {
 		out = append(out, compose.Child{Name: nameEndpoints, Object: composeEndpoints(s), Ready: endpointsReady(s.endpoints)})
 	}
 	if wantsVIPService(s) {
-		out = append(out, compose.Child{Name: nameVIPService, Object: composeVIPService(s), Ready: s.created()})
+		out = append(out, compose.Child{Name: nameVIPService, Object: composeVIPService(s), Ready: s.presence.Created()})
 	}
-	served := attachments(s)
+	served := s.attached()
 	for _, name := range slices.Sorted(maps.Keys(served)) {
 		out = append(out, compose.Child{Name: name, Object: served[name], Ready: true})
 	}
@@ -43,10 +48,10 @@ func (s *service) children() []compose.Child {
 // wantsEndpoints reports whether the endpoints of the template are wanted. An invalid selector does
 // not delete existing ones.
 func wantsEndpoints(s *service) bool {
-	broken := s.sel.err != nil && s.endpoints != nil && s.spec.EndpointTemplate != nil
-	provision := s.sel.provision && (s.verdict.Accepted || s.endpoints != nil) ||
-		s.endpoints != nil && s.keepsTemplate(s.spec.EndpointTemplate)
-	return (provision || broken) && provisioned(s.endpoints, s.spec.EndpointTemplate)
+	broken := s.selection.Err != nil && s.endpoints != nil && s.spec.EndpointTemplate != nil
+	provision := s.selection.Provision && (s.verdict.Accepted || s.endpoints != nil) ||
+		s.endpoints != nil && s.succession.KeepsTemplate()
+	return (provision || broken) && selection.MatchesTemplate(s.endpoints, s.spec.EndpointTemplate)
 }
 
 // endpointsReady reports whether endpoints are ready.
@@ -57,19 +62,19 @@ func endpointsReady(e *gatewayv1alpha1.TailscaleEndpoints) bool {
 // wantsVIPService reports whether the service is wanted. Without selected endpoints an existing
 // service stays, so that it keeps its address, but none is created.
 func wantsVIPService(s *service) bool {
-	return !s.moving() && s.tailnet() != "" && (s.vip != nil || s.mayMake())
+	return !s.presence.Moving && s.tailnet() != "" && (s.vip != nil || s.mayMake())
 }
 
 // mayMake reports whether a service may be created. It may also be created before its backend, a
 // Gateway or a Service, exists, so that it gets an address sooner.
 func (s *service) mayMake() bool {
-	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets() && !s.refusedSpec()
+	return s.tailnet() != "" && s.verdict.Accepted && s.selection.Err == nil && !s.selection.SeveralTailnets() && !s.refusedSpec()
 }
 
 // refusedSpec reports whether the spec is invalid, independent of objects that appear later.
 func (s *service) refusedSpec() bool {
 	// The ports of a Service that does not exist yet may be those of the Tailscale Service.
-	return s.portsErr != nil && (!slices.Contains(pendingReasons, s.portsErr.reason) || len(s.spec.VIPService.Ports) == 0)
+	return s.portsErr != nil && (!slices.Contains(pendingReasons, s.portsErr.Reason) || len(s.spec.VIPService.Ports) == 0)
 }
 
 // pendingReasons are the reasons of a port whose backend does not exist yet.
@@ -85,9 +90,9 @@ func composeEndpoints(s *service) *gatewayv1alpha1.TailscaleEndpoints {
 	t := s.spec.EndpointTemplate
 	return &gatewayv1alpha1.TailscaleEndpoints{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      provisionedName(s.owner),
+			Name:      selection.TemplateName(s.owner),
 			Namespace: s.owner.Namespace,
-			Labels:    provisionedLabels(s.owner, s.spec),
+			Labels:    selection.TemplateLabels(s.owner, s.spec),
 		},
 		Spec: gatewayv1alpha1.TailscaleEndpointsSpec{Tailnet: t.Tailnet, Tags: t.Tags, Proxy: t.Proxy, Ports: t.Ports},
 	}
@@ -107,9 +112,9 @@ func composeVIPService(s *service) *tailnetv1alpha1.VIPService {
 		if s.portsErr != nil {
 			ports, recordPorts = current.Ports, current.RecordPorts
 		} else if string(current.Name) == s.serviceName() {
-			ports = portsForTailnet(s, ports, current.Ports, prefixAttachment)
+			ports = attachments.PortsForTailnet(s.attachments, ports, current.Ports, selection.PrefixAttachment)
 			if recordPorts != nil && current.RecordPorts != nil {
-				recordPorts = portsForTailnet(s, recordPorts, current.RecordPorts, prefixOwn)
+				recordPorts = attachments.PortsForTailnet(s.attachments, recordPorts, current.RecordPorts, succession.PrefixOwn)
 			}
 		}
 	}
@@ -140,6 +145,20 @@ func composeVIPService(s *service) *tailnetv1alpha1.VIPService {
 	}
 }
 
+// recordPorts returns the ports of this cluster's own service, if they are not all ports of the
+// shared one: its proxies serve those at which other clusters may take over.
+func (s *service) recordPorts() []tailnetv1alpha1.ServicePort {
+	remote := ports.RemotePorts(s.ports)
+	if !s.shared() || len(remote) == len(s.ports) {
+		return nil
+	}
+	var out []tailnetv1alpha1.ServicePort
+	for _, p := range remote {
+		out = append(out, tailnetv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", p.Port)))
+	}
+	return out
+}
+
 // recordRoutes returns the routes that lead to the service, for this cluster's record. A service that
 // is not shared has no record.
 func recordRoutes(s *service) []string {
@@ -152,10 +171,10 @@ func recordRoutes(s *service) []string {
 // hostTags returns the tags of machines that may be approved as hosts.
 func hostTags(s *service) []tailnetv1alpha1.Tag {
 	switch {
-	case s.sel.provision && !s.sel.provisioned(s.owner):
-		return compose.Tags(s.tailnetTags, compose.Tags(s.spec.EndpointTemplate.Tags), tags(slices.Concat(s.sel.sets, s.staying)))
-	case s.vip != nil && (s.severalTailnets() || len(s.sel.sets) == 0):
+	case s.selection.Provision && !s.selection.Provisioned():
+		return compose.Tags(s.tailnetTags, compose.Tags(s.spec.EndpointTemplate.Tags), selection.Tags(slices.Concat(s.selection.Selected, s.succession.Staying)))
+	case s.vip != nil && (s.selection.SeveralTailnets() || len(s.selection.Selected) == 0):
 		return s.vip.Spec.ForProvider.HostTags
 	}
-	return tags(slices.Concat(s.sel.sets, s.staying))
+	return selection.Tags(slices.Concat(s.selection.Selected, s.succession.Staying))
 }

@@ -14,6 +14,9 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/presence"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -21,10 +24,10 @@ import (
 // conditions returns the conditions of the object.
 func (s *service) conditions() []compose.Condition {
 	out := []compose.Condition{accepted(s), endpointsSelected(s), vipServiceReady(s), advertised(s), approved(s)}
-	if s.routing() != nil || s.facts.conditions[meta.TypeRouted] {
+	if s.presence.Routing() != nil || s.facts.conditions[meta.TypeRouted] {
 		out = append(out, primaryChosen(s))
 	}
-	if s.portsHealth() != nil || s.facts.conditions[meta.TypePortsHealthy] {
+	if s.presence.PortsHealth() != nil || s.facts.conditions[meta.TypePortsHealthy] {
 		out = append(out, portsHealthy(s))
 	}
 	if c := portsAllowed(s); c != nil {
@@ -43,7 +46,7 @@ func (s *service) conditions() []compose.Condition {
 func accepted(s *service) compose.Condition {
 	if s.portsErr != nil {
 		return compose.Condition{
-			Type: meta.TypeAccepted, Status: compose.False, Reason: s.portsErr.reason,
+			Type: meta.TypeAccepted, Status: compose.False, Reason: s.portsErr.Reason,
 			Message: fmt.Sprintf("%s cannot be served: %v", s.serviceName(), s.portsErr),
 		}
 	}
@@ -51,8 +54,8 @@ func accepted(s *service) compose.Condition {
 		Type: meta.TypeAccepted, Status: compose.True, Reason: meta.ReasonAccepted,
 		Message: "Every port of the service has a backend",
 	}
-	if i := slices.IndexFunc(s.ports, func(a assignment) bool { return a.alone }); i >= 0 {
-		c.Message += fmt.Sprintf("; how requests are spread is for the Gateways whose routes name the object: proxies hand port tcp:%d to backend %s alone", s.ports[i].port, s.ports[i].backend.Name)
+	if i := slices.IndexFunc(s.ports, func(a ports.Assignment) bool { return a.Alone }); i >= 0 {
+		c.Message += fmt.Sprintf("; how requests are spread is for the Gateways whose routes name the object: proxies hand port tcp:%d to backend %s alone", s.ports[i].Port, s.ports[i].Backend.Name)
 	} else if !s.balances() {
 		c.Message += unbalanced(s)
 	}
@@ -61,7 +64,7 @@ func accepted(s *service) compose.Condition {
 
 // balances reports whether proxies balance the backends of a port.
 func (s *service) balances() bool {
-	return slices.ContainsFunc(s.ports, func(a assignment) bool { return len(a.shares) > 0 })
+	return slices.ContainsFunc(s.ports, func(a ports.Assignment) bool { return len(a.Shares) > 0 })
 }
 
 // unbalanced returns what balances requests instead of a strategy that has no effect, because each
@@ -71,7 +74,7 @@ func unbalanced(s *service) string {
 	switch {
 	case lb == nil || lb.Strategy == "" || lb.Strategy == gatewayv1alpha1.StrategyRoundRobin:
 		return ""
-	case strategy(s.spec) == gatewayv1alpha1.StrategyRoundRobin:
+	case ports.Strategy(s.spec) == gatewayv1alpha1.StrategyRoundRobin:
 		return "; how requests are spread is for the Gateway's routes to say, and not for spec.loadBalancing.strategy"
 	}
 	return fmt.Sprintf("; spec.loadBalancing.strategy %s has no effect, because no port has several backends: Kubernetes balances the pods of one", lb.Strategy)
@@ -80,28 +83,28 @@ func unbalanced(s *service) string {
 // endpointsSelected returns the condition EndpointsSelected.
 func endpointsSelected(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeEndpointsSelected, Status: compose.False}
-	names := make([]string, len(s.sel.sets))
-	for i, p := range s.sel.sets {
+	names := make([]string, len(s.selection.Selected))
+	for i, p := range s.selection.Selected {
 		names[i] = p.Spec.Endpoints
 	}
 	switch {
-	case s.sel.err != nil:
-		c.Reason, c.Message = meta.ReasonInvalidSelector, "spec.selector: "+s.sel.err.Error()
-	case s.severalTailnets():
+	case s.selection.Err != nil:
+		c.Reason, c.Message = meta.ReasonInvalidSelector, "spec.selector: "+s.selection.Err.Error()
+	case s.selection.SeveralTailnets():
 		c.Reason = meta.ReasonMultipleTailnets
 		c.Message = fmt.Sprintf("The selected TailscaleEndpoints %s are of the tailnets %s; select those of one",
-			compose.List(names...), compose.List(s.sel.tailnets(s.spec.EndpointTemplate)...))
+			compose.List(names...), compose.List(s.selection.Tailnets()...))
 	case s.tailnet() != "" && !s.verdict.Accepted:
 		c.Reason, c.Message = s.verdict.Reason, s.verdict.Message
-	case s.sel.provision && !s.sel.provisioned(s.owner):
+	case s.selection.Provision && !s.selection.Provisioned():
 		c.Reason = meta.ReasonEndpointsProvisioned
-		c.Message = fmt.Sprintf("Making TailscaleEndpoints %s from spec.endpointTemplate", provisionedName(s.owner))
+		c.Message = fmt.Sprintf("Making TailscaleEndpoints %s from spec.endpointTemplate", selection.TemplateName(s.owner))
 	case len(names) == 0:
 		c.Reason = meta.ReasonNoEndpointsMatch
 		c.Message = fmt.Sprintf("No TailscaleEndpoints of namespace %q match spec.selector; label one, or set spec.endpointTemplate", s.owner.Namespace)
-	case s.sel.provision:
+	case s.selection.Provision:
 		c.Status, c.Reason = compose.True, meta.ReasonEndpointsProvisioned
-		c.Message = fmt.Sprintf("Made TailscaleEndpoints %s from spec.endpointTemplate", provisionedName(s.owner))
+		c.Message = fmt.Sprintf("Made TailscaleEndpoints %s from spec.endpointTemplate", selection.TemplateName(s.owner))
 	default:
 		c.Status, c.Reason = compose.True, meta.ReasonEndpointsSelected
 		c.Message = "Selected TailscaleEndpoints " + compose.List(names...)
@@ -113,20 +116,20 @@ func endpointsSelected(s *service) compose.Condition {
 func vipServiceReady(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeVIPServiceReady, Status: compose.False, Reason: meta.ReasonVIPServiceCreating}
 	switch {
-	case s.moving():
-		c.Message = fmt.Sprintf("Deleting %s in tailnet %q to make it in %q", s.serviceName(), s.observedTailnet(), s.tailnet())
-	case s.vip == nil && (!s.verdict.Accepted || s.sel.err != nil || s.severalTailnets()):
+	case s.presence.Moving:
+		c.Message = fmt.Sprintf("Deleting %s in tailnet %q to make it in %q", s.serviceName(), presence.Tailnet(s.vip), s.tailnet())
+	case s.vip == nil && (!s.verdict.Accepted || s.selection.Err != nil || s.selection.SeveralTailnets()):
 		c.Message = fmt.Sprintf("%s is made once endpoints are selected", s.serviceName())
 	case s.vip == nil && s.refusedSpec():
 		c.Message = fmt.Sprintf("%s is made once what the spec asks for can be served; see the condition %s", s.serviceName(), meta.TypeAccepted)
-	case s.created():
+	case s.presence.Created():
 		c.Status, c.Reason = compose.True, meta.ReasonVIPServiceCreated
-		c.Message = fmt.Sprintf("%s has the address %s", s.serviceName(), s.addresses()[0])
+		c.Message = fmt.Sprintf("%s has the address %s", s.serviceName(), s.presence.Addresses()[0])
 	default:
 		// The message is the same from the start: the VIPService that this run creates must not
 		// change it in the next run.
 		c.Message = fmt.Sprintf("Waiting for %s to get an address", s.serviceName())
-		if len(s.addresses()) > 0 && s.dnsName() == "" {
+		if len(s.presence.Addresses()) > 0 && s.presence.DNSName() == "" {
 			c.Message = fmt.Sprintf("Waiting for the DNS name of %s, which is known once the tailnet has a machine", s.serviceName())
 		}
 		if p := vipProblem(s.vip); p != nil {
@@ -166,11 +169,11 @@ func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
 // advertised returns the condition Advertised.
 func advertised(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeAdvertised, Status: compose.False}
-	total, healthy := s.machines(), count(s.hosts(), tailnetv1alpha1.ServiceHost.Serves)
+	total, healthy := s.machines(), presence.Count(s.presence.Hosts(), tailnetv1alpha1.ServiceHost.Serves)
 	switch {
 	case s.portsErr != nil:
-		c.Reason, c.Message = s.portsErr.reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", s.serviceName(), meta.TypeAccepted)
-	case s.noneAllows() && !slices.ContainsFunc(s.sel.sets, s.hostsBefore):
+		c.Reason, c.Message = s.portsErr.Reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", s.serviceName(), meta.TypeAccepted)
+	case s.selection.NoneAllows() && !slices.ContainsFunc(s.selection.Selected, s.succession.HostsBefore):
 		c.Reason = meta.ReasonPortsNotAllowed
 		c.Message = fmt.Sprintf("No selected TailscaleEndpoints allows all ports of %s; see the condition %s", s.serviceName(), meta.TypePortsAllowed)
 	case healthy > 0:
@@ -179,20 +182,20 @@ func advertised(s *service) compose.Condition {
 	case s.routeOnly() && s.shared() && s.answers():
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines of other clusters host %s; this cluster has none that could", s.serviceName())
-	case count(s.hosts(), isPending) > 0:
+	case presence.Count(s.presence.Hosts(), isPending) > 0:
 		c.Reason = meta.ReasonApprovalPending
 		c.Message = fmt.Sprintf("No machine that offers %s is approved", s.serviceName())
-	case len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress):
+	case len(s.selection.Selected) > 0 && !slices.ContainsFunc(s.selection.Selected, selection.HasIngress):
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("No selected TailscaleEndpoints has ingress proxies to host %s; set spec.proxy.connectionType of one to ingress or bidirectional", s.serviceName())
 	case total == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("There is no machine to host %s", s.serviceName())
-	case len(s.addresses()) == 0:
+	case len(s.presence.Addresses()) == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("Machines host %s once it has an address", s.serviceName())
-	case s.certificateProblem() != nil:
-		p := s.certificateProblem()
+	case s.presence.CertificateProblem() != nil:
+		p := s.presence.CertificateProblem()
 		c.Reason, c.Message = p.Reason, p.Message
 	default:
 		c.Reason = meta.ReasonNoHealthyBackend
@@ -204,7 +207,7 @@ func advertised(s *service) compose.Condition {
 // primaryChosen returns the condition Routed, which the provider sets once hosts were accepted.
 func primaryChosen(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeRouted, Reason: meta.ReasonNoHost, Message: fmt.Sprintf("No machine offers %s", s.serviceName())}
-	p := s.routing()
+	p := s.presence.Routing()
 	if p == nil {
 		return c
 	}
@@ -223,7 +226,7 @@ func primaryChosen(s *service) compose.Condition {
 // a port.
 func portsHealthy(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypePortsHealthy, Status: compose.True, Reason: meta.ReasonPortsHealthy, Message: fmt.Sprintf("A host serves all ports of %s", s.serviceName())}
-	p := s.portsHealth()
+	p := s.presence.PortsHealth()
 	switch {
 	case p == nil:
 		return compose.Condition{Type: meta.TypePortsHealthy, Reason: meta.ReasonNoHost, Message: fmt.Sprintf("No machine offers %s", s.serviceName())}
@@ -266,20 +269,20 @@ func isPending(h tailnetv1alpha1.ServiceHost) bool { return h.Online && !h.Appro
 func approved(s *service) compose.Condition {
 	c := compose.Condition{Type: meta.TypeApproved}
 	var pending []string
-	for _, h := range s.hosts() {
+	for _, h := range s.presence.Hosts() {
 		if isPending(h) {
 			pending = append(pending, h.Name)
 		}
 	}
 	switch {
-	case s.approvalForbidden() != nil:
-		p := s.approvalForbidden()
+	case s.presence.ApprovalForbidden() != nil:
+		p := s.presence.ApprovalForbidden()
 		c.Status, c.Reason, c.Message = compose.False, p.Reason, p.Message
 	case len(pending) > 0:
 		c.Status, c.Reason = compose.False, meta.ReasonApprovalPending
 		c.Message = fmt.Sprintf("%s wait for an approval to host %s: approve them in Tailscale's admin console, set spec.vipService.autoApprove, or add an auto-approver to the policy file",
 			compose.List(pending...), s.serviceName())
-	case count(s.hosts(), isOffered) > 0:
+	case presence.Count(s.presence.Hosts(), isOffered) > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsApproved
 		c.Message = fmt.Sprintf("All machines that offer %s are approved", s.serviceName())
 	default:
@@ -297,10 +300,10 @@ func conflict(s *service) compose.Condition {
 		Reason:  compose.ReasonWaiting,
 		Message: fmt.Sprintf("Waiting for the provider to compare what the clusters want of %s", s.serviceName()),
 	}
-	if s.current == nil {
+	if s.presence.Current == nil {
 		return c
 	}
-	p := s.current.GetCondition(meta.TypeConflict)
+	p := s.presence.Current.GetCondition(meta.TypeConflict)
 	switch p.Status {
 	case corev1.ConditionTrue:
 		c.Status, c.Reason, c.Message = compose.True, p.Reason, p.Message

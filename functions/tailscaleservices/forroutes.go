@@ -10,6 +10,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -23,10 +24,10 @@ func planForRoutes(f facts) compose.Plan {
 	c := compose.Condition{Type: meta.TypeAccepted, Status: compose.True, Reason: meta.ReasonAccepted, Message: "Every port has a backend; there is no Tailscale Service, for spec.vipService.enabled is false"}
 	err := f.unfilled
 	if err == nil {
-		err = checkForRoutes(f.spec)
+		err = ports.CheckForRoutes(f.spec)
 	}
 	if err != nil {
-		c.Status, c.Reason, c.Message = compose.False, err.reason, fmt.Sprintf("Routes cannot lead to every port: %v", err)
+		c.Status, c.Reason, c.Message = compose.False, err.Reason, fmt.Sprintf("Routes cannot lead to every port: %v", err)
 	}
 	p := compose.Plan{
 		Conditions: []compose.Condition{c},
@@ -39,25 +40,4 @@ func planForRoutes(f facts) compose.Plan {
 		}
 	}
 	return p
-}
-
-// checkForRoutes returns an error for fields that Gateways do not support for backends
-// (extension/index).
-func checkForRoutes(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
-	if err := checkPorts(spec); err != nil {
-		return err
-	}
-	for i, b := range spec.Backends {
-		switch {
-		case b.Kind == gatewayv1alpha1.BackendKindGateway:
-			return invalidBackends("spec.backends[%d] is a TailscaleGateway, and a request could go in a circle; name what its routes name", i)
-		case b.ProxyProtocol != "":
-			return invalidBackends("spec.backends[%d].proxyProtocol is for proxies, and a Gateway does not send it; remove it", i)
-		}
-	}
-	if allOf(spec) {
-		return nil
-	}
-	_, err := takersOf(spec)
-	return err
 }

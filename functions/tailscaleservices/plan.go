@@ -21,10 +21,10 @@ func plan(f facts) compose.Plan {
 		return planForRoutes(f)
 	}
 	s := newService(f)
-	p := compose.Plan{Conditions: s.conditions(), Status: s.status(), NotReady: s.problem() || !s.answers() || s.dnsName() != "" && !s.nameReported()}
+	p := compose.Plan{Conditions: s.conditions(), Status: s.status(), NotReady: s.problem() || !s.answers() || s.presence.DNSName() != "" && !s.nameReported()}
 	if s.verdict.Reason == meta.ReasonNotGranted {
 		// The new spec cannot be applied, so the existing children stay.
-		p.KeepExisting, p.Except = true, s.forbidden()
+		p.KeepExisting, p.Except = true, s.succession.Forbidden()
 		return p
 	}
 	p.Children = s.children()

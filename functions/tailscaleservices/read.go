@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
@@ -18,6 +17,11 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/attachments"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/grants"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/succession"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -27,16 +31,11 @@ import (
 // inputs is the schema of this function's input, in pipelines of other composites.
 var inputs = compose.NewInputSchema("TailscaleServices")
 
-// Resource names of children. The name of a ServiceAttachment for ingress ends in the name of its
-// endpoints, that of one for egress in its own name. One for ingress is of the service, or of this
-// cluster's separate service in addition to a shared one.
+// Resource names of children, apart from those of attachments.
 const (
-	nameVIPService   = "vipservice"
-	nameEndpoints    = "endpoints"
-	nameDiscovery    = "discovery"
-	prefixAttachment = "attachment-"
-	prefixOwn        = "own-"
-	prefixRemote     = "remote-"
+	nameVIPService = "vipservice"
+	nameEndpoints  = "endpoints"
+	nameDiscovery  = "discovery"
 )
 
 // facts are all inputs of a plan.
@@ -64,13 +63,13 @@ type facts struct {
 
 	// unfilled is why the Service of the object's name cannot complete the spec. It is nil if
 	// it can.
-	unfilled *specError
+	unfilled *ports.SpecError
 
 	// gateways are the TailscaleGateways that are backends, by name. Missing ones are omitted.
 	gateways map[string]*gatewayv1alpha1.TailscaleGateway
 
 	// permissions are those to connect to Services of other namespaces.
-	permissions map[types.NamespacedName]permission
+	permissions grants.Permissions
 
 	// authorities are those that backends trust, by ConfigMap.
 	authorities map[string]backendtls.Authorities
@@ -79,7 +78,7 @@ type facts struct {
 	sets []tailnetv1alpha1.ProxySet
 
 	// templateUsers are the attachments to the endpoints of the template. They are read only if
-	// needsTemplateUsers is true.
+	// NeedsTemplateUsers of the succession is true.
 	templateUsers      []tailnetv1alpha1.ServiceAttachment
 	templateUsersKnown bool
 
@@ -167,7 +166,7 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 		return f, err
 	}
 	f.authorities = authorities
-	permissions, granted, err := readPermissions(r, f)
+	permissions, granted, err := grants.Read(r, grants.Facts{Owner: f.owner, Backends: f.spec.Backends, Attachments: f.attachments, Gateways: f.gateways})
 	if err != nil {
 		return f, err
 	}
@@ -181,7 +180,7 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 	}
 
 	selected := selectFor(f)
-	if selected.needsTemplateUsers() {
+	if selected.succession.NeedsTemplateUsers() {
 		if f.templateUsers, f.templateUsersKnown, err = compose.Lookup[tailnetv1alpha1.ServiceAttachment](r, requireTemplateUsers(f.owner)); err != nil {
 			return f, err
 		}
@@ -214,7 +213,7 @@ func observe(r *compose.Run) (o observed, err error) {
 	}
 	o.attachments = map[string]*tailnetv1alpha1.ServiceAttachment{}
 	for _, name := range r.ObservedNames() {
-		if !slices.ContainsFunc([]string{prefixAttachment, prefixOwn, prefixRemote}, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		if !slices.ContainsFunc([]string{selection.PrefixAttachment, succession.PrefixOwn, attachments.PrefixRemote}, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			continue
 		}
 		if o.attachments[name], err = compose.ObservedChild[tailnetv1alpha1.ServiceAttachment](r, name); err != nil {
@@ -236,19 +235,6 @@ func requireProxySets(namespace string) compose.Requirement {
 	}
 }
 
-// requireGateway returns the requirement of a TailscaleGateway. Its status contains its Gateway's
-// Service and listeners. One with tailnets also changes with the services that it composes: those
-// name the host, and do not require it.
-func requireGateway(namespace, name string) compose.Requirement {
-	return compose.Requirement{
-		Key:        "gateway-" + name,
-		APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(),
-		Kind:       gatewayv1alpha1.TailscaleGatewayKind,
-		Namespace:  namespace,
-		Name:       name,
-	}
-}
-
 // readGateways returns the TailscaleGateways that are backends without a host, by name, and whether
 // Crossplane has read all of them.
 func readGateways(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) (map[string]*gatewayv1alpha1.TailscaleGateway, bool, error) {
@@ -257,7 +243,7 @@ func readGateways(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.Tail
 		if b.Kind != gatewayv1alpha1.BackendKindGateway || b.Host != "" {
 			continue
 		}
-		found, looked, err := compose.Lookup[gatewayv1alpha1.TailscaleGateway](r, requireGateway(owner.Namespace, b.Name))
+		found, looked, err := compose.Lookup[gatewayv1alpha1.TailscaleGateway](r, grants.RequireGateway(owner.Namespace, b.Name))
 		if err != nil {
 			return nil, false, err
 		}
@@ -265,6 +251,34 @@ func readGateways(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.Tail
 		if len(found) > 0 {
 			out[b.Name] = &found[0]
 		}
+	}
+	return out, all, nil
+}
+
+// requireConfigMap returns the requirement of a ConfigMap with authorities.
+func requireConfigMap(namespace, name string) compose.Requirement {
+	return compose.Requirement{Key: "authorities-" + name, APIVersion: "v1", Kind: ports.KindConfigMap, Namespace: namespace, Name: name}
+}
+
+// readAuthorities returns the authorities that backends name, by ConfigMap, and whether Crossplane has
+// read them all. Those of a spec with too many ConfigMaps are not read.
+func readAuthorities(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) (map[string]backendtls.Authorities, bool, error) {
+	names := ports.ConfigMaps(spec)
+	if len(names) > ports.MaxConfigMaps {
+		return nil, true, nil
+	}
+	out, all := map[string]backendtls.Authorities{}, true
+	for _, name := range names {
+		found, looked, err := compose.Lookup[corev1.ConfigMap](r, requireConfigMap(owner.Namespace, name))
+		if err != nil {
+			return nil, false, err
+		}
+		all = all && looked
+		var o *corev1.ConfigMap
+		if len(found) > 0 {
+			o = &found[0]
+		}
+		out[name] = backendtls.ParseAuthorities(o)
 	}
 	return out, all, nil
 }
@@ -320,15 +334,15 @@ func readNamesake(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.Tail
 
 // fill returns a spec completed from the Service of the object's name, or why the Service cannot
 // complete it.
-func fill(spec gatewayv1alpha1.TailscaleServicesSpec, found namesake.Service) (gatewayv1alpha1.TailscaleServicesSpec, *specError) {
+func fill(spec gatewayv1alpha1.TailscaleServicesSpec, found namesake.Service) (gatewayv1alpha1.TailscaleServicesSpec, *ports.SpecError) {
 	out, problem := namesake.Fill(spec, found)
 	switch {
 	case problem == nil:
 		return out, nil
 	case problem.Missing:
-		return spec, &specError{reason: meta.ReasonServiceNotFound, message: problem.Message}
+		return spec, &ports.SpecError{Reason: meta.ReasonServiceNotFound, Message: problem.Message}
 	}
-	return spec, &specError{reason: meta.ReasonInvalidBackends, message: problem.Message}
+	return spec, &ports.SpecError{Reason: meta.ReasonInvalidBackends, Message: problem.Message}
 }
 
 // reserved are the names of Tailscale Services that the API server rejects.
@@ -367,15 +381,6 @@ func (f facts) serviceName() string {
 	return "svc:" + f.owner.Name
 }
 
-// observedTailnet returns the tailnet that the Tailscale Service is in. It is empty if there is
-// no service yet.
-func (f facts) observedTailnet() string {
-	if f.vip == nil || f.vip.Spec.ProviderConfigReference == nil {
-		return ""
-	}
-	return f.vip.Spec.ProviderConfigReference.Name
-}
-
 // requireTemplateUsers returns the requirement of every attachment to the endpoints made from a
 // service's template.
 func requireTemplateUsers(owner compose.Owner) compose.Requirement {
@@ -384,6 +389,6 @@ func requireTemplateUsers(owner compose.Owner) compose.Requirement {
 		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
 		Kind:       tailnetv1alpha1.ServiceAttachmentKind,
 		Namespace:  owner.Namespace,
-		Labels:     map[string]string{meta.LabelEndpoints: provisionedName(owner)},
+		Labels:     map[string]string{meta.LabelEndpoints: selection.TemplateName(owner)},
 	}
 }

@@ -8,60 +8,79 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/attachments"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/presence"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/succession"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// suffixOwn ends the names of attachments of this cluster's separate service. Its dash makes them
-// end in a hash, so no other child of any service has such a name.
-const suffixOwn = "own-service"
-
-// A service is what follows from the facts about a Tailscale Service. Functions of it return the
-// parts of a plan: attachments, conditions, children and the status.
+// A service is what follows from the facts about a Tailscale Service: results of the packages below,
+// each of which is a function of the facts and of the results before it.
 type service struct {
 	facts
 
-	sel selection
-	presence
-	succession
+	selection  selection.Selection
+	presence   presence.Presence
+	succession succession.Succession
 
 	// verdict reports whether the namespace may use the tailnet in the way of the spec.
 	verdict compose.TailnetVerdict
 
 	// ports are the ports of the service and their backends. portsErr is the error in the spec, if
 	// there is one.
-	ports    []assignment
-	portsErr *specError
+	ports    []ports.Assignment
+	portsErr *ports.SpecError
 }
 
-// selectFor returns the service with only the selected endpoints.
+// selectFor returns the service with only the selected endpoints, and what their succession follows
+// from.
 func selectFor(f facts) *service {
-	s := &service{facts: f, sel: selectEndpoints(f)}
-	s.presence = present(f, s.tailnet())
+	s := &service{facts: f}
+	s.selection = selection.Select(selection.Facts{Owner: f.owner, Spec: f.spec, Sets: f.sets, Attachments: f.attachments})
+	s.presence = presence.New(f.vip, s.tailnet(), f.shared())
+	s.succession.Facts = succession.Facts{
+		Selection: s.selection, Presence: s.presence, Permissions: f.permissions, Tailnet: s.tailnet(),
+		Endpoints: f.endpoints, TemplateUsers: f.templateUsers, TemplateUsersKnown: f.templateUsersKnown,
+	}
 	return s
 }
 
 // newService returns the service of complete facts.
 func newService(f facts) *service {
 	s := selectFor(f)
-	s.succession = s.succeed()
+	s.succession = succession.Succeed(s.succession.Facts)
 	s.verdict = f.access
 	if f.access.Accepted {
 		s.verdict = f.access.Within(violations(s, f.access.Grant)...)
 	}
-	s.ports, s.portsErr = assign(s)
+	s.ports, s.portsErr = ports.Assign(ports.Facts{
+		Owner: f.owner, Spec: f.spec, Unfilled: f.unfilled, Routed: f.routed(),
+		Selected: s.selection.Selected, Provision: s.selection.Provision,
+		Gateways: f.gateways, Authorities: f.authorities, Permissions: f.permissions,
+	})
 	return s
+}
+
+// attached returns the ServiceAttachments by resource name.
+func (s *service) attached() map[string]*tailnetv1alpha1.ServiceAttachment {
+	return attachments.Attach(attachments.Facts{
+		ServiceName: s.serviceName(), Selection: s.selection, Presence: s.presence, Succession: s.succession,
+		Ports: s.ports, PortsErr: s.portsErr, Authorities: s.authorities, MayMake: s.mayMake(),
+	})
 }
 
 // tailnet returns the desired tailnet of the service: that of the selected endpoints. If they are
 // in several tailnets, or there are none, the service stays where it is, because its address would
 // be lost. It is empty if nothing determines it.
 func (s *service) tailnet() string {
-	if t := s.sel.tailnets(s.spec.EndpointTemplate); len(t) == 1 {
+	if t := s.selection.Tailnets(); len(t) == 1 {
 		return t[0]
 	}
-	return s.observedTailnet()
+	return presence.Tailnet(s.vip)
 }
 
 // violations returns how the spec violates the namespace's grant. Elements without a violation are
@@ -81,15 +100,10 @@ func violations(s *service, g *allow.Grant) []*allow.ViolationError {
 	if s.discovers() {
 		out = append(out, g.Kind("spec.serviceDiscovery", tailnetv1alpha1.DiscoveryKind))
 	}
-	if t := s.spec.EndpointTemplate; s.sel.provision && t != nil {
+	if t := s.spec.EndpointTemplate; s.selection.Provision && t != nil {
 		out = append(out, allow.Tags(g, "spec.endpointTemplate.tags", t.Tags))
 	}
 	return out
-}
-
-// severalTailnets reports whether the selected endpoints are of more than one tailnet.
-func (s *service) severalTailnets() bool {
-	return len(s.sel.tailnets(s.spec.EndpointTemplate)) > 1
 }
 
 // refused reports whether the namespace may not use the tailnet. Nothing is composed then. A
@@ -97,13 +111,6 @@ func (s *service) severalTailnets() bool {
 // stay.
 func (s *service) refused() bool {
 	return s.verdict.Reason == meta.ReasonNamespaceNotAllowed
-}
-
-// moving reports whether the service is in another tailnet than it should be. It must be deleted
-// there before it is created here.
-func (s *service) moving() bool {
-	t := s.observedTailnet()
-	return t != "" && t != s.tailnet()
 }
 
 // shared reports whether other clusters may also define the service.
@@ -123,25 +130,25 @@ func (s *service) nameReported() bool {
 // it, see routeOnly. A service that no cluster hosts is ready without a machine, because it is only
 // a backend of routes.
 func (s *service) answers() bool {
-	if s.isUnrouted() {
+	if s.presence.IsUnrouted() {
 		return false
 	}
 	if s.routeOnly() {
-		return !s.shared() || count(s.allHosts(), tailnetv1alpha1.ServiceHost.Serves) > 0
+		return !s.shared() || presence.Count(s.presence.AllHosts(), tailnetv1alpha1.ServiceHost.Serves) > 0
 	}
-	return count(s.hosts(), tailnetv1alpha1.ServiceHost.Serves) > 0
+	return presence.Count(s.presence.Hosts(), tailnetv1alpha1.ServiceHost.Serves) > 0
 }
 
 // routeOnly reports whether this cluster does not host the service: none of the selected endpoints
 // has ingress proxies. Gateways route to its backends, and to other clusters that share it.
 func (s *service) routeOnly() bool {
-	return len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress) &&
-		(!s.sel.provision || s.spec.EndpointTemplate.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress)
+	return len(s.selection.Selected) > 0 && !slices.ContainsFunc(s.selection.Selected, selection.HasIngress) &&
+		(!s.selection.Provision || s.spec.EndpointTemplate.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress)
 }
 
 // problem reports whether there is something for the user to fix, independent of the children's
 // reports.
 func (s *service) problem() bool {
-	return s.sel.err != nil || s.portsErr != nil || !s.verdict.Accepted || s.severalTailnets() || s.moving() ||
-		len(s.sel.sets) == 0 || s.noneAllows() || slices.ContainsFunc(s.sel.sets, s.hostsBefore)
+	return s.selection.Err != nil || s.portsErr != nil || !s.verdict.Accepted || s.selection.SeveralTailnets() || s.presence.Moving ||
+		len(s.selection.Selected) == 0 || s.selection.NoneAllows() || slices.ContainsFunc(s.selection.Selected, s.succession.HostsBefore)
 }

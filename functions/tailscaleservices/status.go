@@ -4,14 +4,14 @@
 package tailscaleservices
 
 import (
-	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/utils/ptr"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/presence"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -26,23 +26,12 @@ const (
 // maxAddresses is the maximum number of addresses in status.vipService.
 const maxAddresses = 8
 
-// count returns the number of hosts with a property.
-func count(hosts []tailnetv1alpha1.ServiceHost, match func(tailnetv1alpha1.ServiceHost) bool) int32 {
-	n := int32(0)
-	for _, h := range hosts {
-		if match(h) {
-			n++
-		}
-	}
-	return n
-}
-
 // machines returns the desired number of machines that host the service.
 func (s *service) machines() int32 {
 	n := int32(0)
-	for _, p := range s.sel.sets {
-		if !s.isBarred(p) {
-			n += machines(p)
+	for _, p := range s.selection.Selected {
+		if !s.succession.IsBarred(p) {
+			n += selection.Machines(p)
 		}
 	}
 	return n
@@ -50,15 +39,15 @@ func (s *service) machines() int32 {
 
 // status returns the status of the TailscaleServices.
 func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
-	total, healthy := s.machines(), count(s.hosts(), tailnetv1alpha1.ServiceHost.Serves)
+	total, healthy := s.machines(), presence.Count(s.presence.Hosts(), tailnetv1alpha1.ServiceHost.Serves)
 	out := gatewayv1alpha1.TailscaleServicesStatus{
 		TotalBackends:   ptr.To(total),
 		HealthyBackends: ptr.To(healthy),
 		VIPServiceStatus: &gatewayv1alpha1.ServiceVIPStatus{
-			Created:             len(s.addresses()) > 0,
+			Created:             len(s.presence.Addresses()) > 0,
 			ServiceName:         s.serviceName(),
-			DNSName:             s.dnsName(),
-			Addresses:           s.addresses(),
+			DNSName:             s.presence.DNSName(),
+			Addresses:           s.presence.Addresses(),
 			BackendCount:        total,
 			HealthyBackendCount: healthy,
 		},
@@ -71,15 +60,15 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 			HealthyBackends: healthy,
 		}
 	}
-	if s.shared() && s.current != nil {
-		out.ClusterCount = s.current.Status.AtProvider.ConsumerCount
+	if s.shared() && s.presence.Current != nil {
+		out.ClusterCount = s.presence.Current.Status.AtProvider.ConsumerCount
 	}
-	for _, c := range s.remotes() {
+	for _, c := range s.presence.Remotes() {
 		out.RemoteClusters = append(out.RemoteClusters, remoteCluster(c))
 	}
 	out.DiscoveredServices = discoveredServices(s)
 	out.LoadBalancingStatus = s.loadBalancing()
-	for _, p := range s.sel.sets {
+	for _, p := range s.selection.Selected {
 		out.SelectedEndpoints = append(out.SelectedEndpoints, selectedStatus(s, p))
 	}
 	return out
@@ -102,7 +91,7 @@ func remoteCluster(c tailnetv1alpha1.ServiceConsumer) gatewayv1alpha1.RemoteClus
 
 // selectedStatus returns the status of selected endpoints.
 func selectedStatus(s *service, p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedEndpoints {
-	healthy := count(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return h.Serves() && hosts(p, h) })
+	healthy := presence.Count(s.presence.Hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return h.Serves() && presence.IsMachine(p, h) })
 	out := gatewayv1alpha1.SelectedEndpoints{
 		Name:      p.Spec.Endpoints,
 		Namespace: s.owner.Namespace,
@@ -110,12 +99,12 @@ func selectedStatus(s *service, p tailnetv1alpha1.ProxySet) gatewayv1alpha1.Sele
 		Status:    statusPending,
 		HealthStatus: gatewayv1alpha1.SelectedHealth{
 			HealthyMachines:      healthy,
-			UnhealthyMachines:    max(machines(p)-healthy, 0),
+			UnhealthyMachines:    max(selection.Machines(p)-healthy, 0),
 			UnhealthyRemotePaths: unhealthyPaths(s, p),
 		},
 	}
 	switch {
-	case s.isBarred(p):
+	case s.succession.IsBarred(p):
 		out.Status, out.HealthStatus.UnhealthyMachines = statusNotAllowed, 0
 	case healthy > 0:
 		out.Status = statusReady
@@ -131,47 +120,12 @@ const maxMachines, maxName = 128, 253
 // change only together with the counts, because each change of the status is a write.
 func hostNames(s *service, p tailnetv1alpha1.ProxySet) []string {
 	var out []string
-	for _, h := range s.hosts() {
-		if name := names.InTailnet(h.Name); name != "" && len(name) <= maxName && h.Serves() && hosts(p, h) {
+	for _, h := range s.presence.Hosts() {
+		if name := names.InTailnet(h.Name); name != "" && len(name) <= maxName && h.Serves() && presence.IsMachine(p, h) {
 			out = append(out, name)
 		}
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)
 	return out[:min(len(out), maxMachines)]
-}
-
-// hosts reports whether a host is a machine of endpoints. The provider reports this by the
-// machine's node ID. Otherwise the host's name decides: the first label is the name that the
-// machine requested, with -1, -2 and so on if that was in use. Machines request a name with a hash.
-func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
-	if h.Endpoints != "" {
-		return h.Endpoints == p.Spec.Endpoints
-	}
-	label := names.InTailnet(h.Name)
-	for _, m := range p.Spec.Sets {
-		wanted := make([]string, m.Replicas)
-		for i := range m.Replicas {
-			wanted[i] = names.Host(p.GetNamespace(), names.Machine(m.Name, i))
-		}
-		base, _ := cutNumber(label)
-		for _, n := range []string{label, base} {
-			if slices.Contains(wanted, n) || slices.Contains(wanted, unique.ReplaceAllString(n, "")) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// unique matches what names.UniqueHost appends.
-var unique = regexp.MustCompile(`-[0-9a-f]{8}$`)
-
-// cutNumber returns a name without a suffix -1, -2 and so on, and whether it had one.
-func cutNumber(name string) (string, bool) {
-	i := strings.LastIndexByte(name, '-')
-	if i < 0 || i == len(name)-1 || strings.Trim(name[i+1:], "0123456789") != "" {
-		return "", false
-	}
-	return name[:i], true
 }

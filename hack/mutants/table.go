@@ -10,7 +10,7 @@ const (
 	gateway      = "./functions/tailscalegateway/..."
 	machineSets  = "./internal/proxy"
 	proxyGroup   = "./functions/tailscaleproxygroup"
-	services     = "./functions/tailscaleservices"
+	services     = "./functions/tailscaleservices/..."
 	tailnet      = "./functions/tailscaletailnet"
 	fileProxies  = "internal/proxy/"
 	fileGateways = "functions/tailscalegateway/"
@@ -52,10 +52,10 @@ var mutants = []mutant{
 	{"hosts of a Gateway's service wait for an approval", fileGateways + "services/compose.go", `ptr.Deref(vip.AutoApprove, true)`, `ptr.Deref(vip.AutoApprove, false)`, []string{gateway}},
 	{"the installed extension is required by the wrong label", fileGateways + "read.go", `meta.LabelManagedBy: "Helm"`, `meta.LabelManagedBy: "helm"`, []string{gateway}},
 
-	{"the proxies of another cluster are asked for a path", "functions/tailscaleservices/attachments.go", `check.Path = ""`, `check.Path = "/"`, []string{services}},
+	{"the proxies of another cluster are asked for a path", "functions/tailscaleservices/attachments/attachments.go", `check.Path = ""`, `check.Path = "/"`, []string{services}},
 	{"autoApprove of a service is ignored", "functions/tailscaleservices/compose.go", `AutoApprove: t.AutoApprove,`, `AutoApprove: nil,`, []string{services}},
 	{"a host that does not serve every port counts", "apis/tailnet/v1alpha1/vipservice_types.go", `return h.Online && h.Configured && h.Approved()`, `return h.Online && h.Approved()`, []string{services}},
-	{"proxies of a template are taken for the user's", "functions/tailscaleservices/selection.go", `l[meta.LabelAutoProvisioned] = "true"`, `l[meta.LabelAutoProvisioned] = "false"`, []string{services}},
+	{"proxies of a template are taken for the user's", "functions/tailscaleservices/selection/selection.go", `l[meta.LabelAutoProvisioned] = "true"`, `l[meta.LabelAutoProvisioned] = "false"`, []string{services}},
 	{"a Service of another name is required", "functions/tailscaleservices/read.go", `Kind: "Service", Namespace: owner.Namespace, Name: owner.Name}`, `Kind: "Service", Namespace: owner.Namespace, Name: owner.Namespace}`, []string{services}},
 
 	{"proxies of a zone are in no zone", "functions/tailscaleproxygroup/compose.go", `n[corev1.LabelTopologyZone] = m.zone`, `n[corev1.LabelTopologyRegion] = m.zone`, []string{proxyGroup}},

@@ -1,11 +1,15 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleservices
+// Package grants reads whether proxies may connect to Services of other namespaces.
+//
+// They may only if that namespace permits it: by a ReferenceGrant to the Service, or, for the Service in
+// front of a Gateway, by the permission that a TailscaleGateway needs for the Gateway. This applies to
+// the spec and to existing ServiceAttachments, which would otherwise stay while the spec is invalid.
+package grants
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -19,69 +23,95 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// Proxies connect to a Service of another namespace only if that namespace permits it: by a
-// ReferenceGrant to the Service, or, for the Service in front of a Gateway, by the permission that a
-// TailscaleGateway needs for the Gateway. This applies to the spec and to existing
-// ServiceAttachments, which would otherwise stay while the spec is invalid.
+// A Permission is what is known of the permission to connect to a Service of another namespace.
+type Permission int
 
-// A permission is what is known of the permission to connect to a Service of another namespace.
-type permission int
-
+// Permissions of a Service.
 const (
-	denied permission = iota
-	permitted
+	// Denied means that proxies may not connect.
+	Denied Permission = iota
 
-	// lost means that the Service does not exist, and that a Gateway had it which may be shared: Envoy
+	// Permitted means that they may.
+	Permitted
+
+	// Lost means that the Service does not exist, and that a Gateway had it which may be shared: Envoy
 	// Gateway deletes the Service with the Gateway, and creates it again. Existing attachments stay, so
 	// that they serve again then, and are judged again.
-	lost
+	Lost
 )
 
 // decide returns whether a permission is given.
-func decide(allowed bool) permission {
+func decide(allowed bool) Permission {
 	if allowed {
-		return permitted
+		return Permitted
 	}
-	return denied
+	return Denied
 }
 
-// readPermissions returns the permissions to connect to Services of other namespaces, and whether
-// Crossplane has read all objects that decide them.
-func readPermissions(r *compose.Run, f facts) (permissions map[types.NamespacedName]permission, looked bool, err error) {
-	permissions, looked = map[types.NamespacedName]permission{}, true
+// Permissions are those of a namespace's proxies to connect to Services of other namespaces.
+type Permissions struct {
+	Namespace string
+	Services  map[types.NamespacedName]Permission
+}
+
+// Host returns the permission to connect to a host.
+func (p Permissions) Host(host string) Permission {
+	n, ok := refgrant.ServiceOf(host)
+	if !ok || n.Namespace == p.Namespace {
+		return Permitted
+	}
+	return p.Services[n]
+}
+
+// Facts are what names Services of other namespaces.
+type Facts struct {
+	Owner    compose.Owner
+	Backends []gatewayv1alpha1.Backend
+
+	// Attachments are the existing ones, by resource name.
+	Attachments map[string]*tailnetv1alpha1.ServiceAttachment
+
+	// Gateways are the TailscaleGateways that are backends, by name. Missing ones are omitted.
+	Gateways map[string]*gatewayv1alpha1.TailscaleGateway
+}
+
+// Read returns the permissions to connect to Services of other namespaces, and whether Crossplane has
+// read all objects that decide them.
+func Read(r *compose.Run, f Facts) (permissions Permissions, looked bool, err error) {
+	permissions, looked = Permissions{Namespace: f.Owner.Namespace, Services: map[types.NamespacedName]Permission{}}, true
 	// The function of a TailscaleGateway reports only a Gateway that it may share.
-	for _, g := range f.gateways {
+	for _, g := range f.Gateways {
 		if found := g.Status.Gateway; found != nil {
-			permissions[types.NamespacedName{Namespace: found.Service.Namespace, Name: found.Service.Name}] = permitted
+			permissions.Services[types.NamespacedName{Namespace: found.Service.Namespace, Name: found.Service.Name}] = Permitted
 		}
 	}
 	for _, n := range f.foreign() {
-		if permissions[n] == permitted {
+		if permissions.Services[n] == Permitted {
 			continue
 		}
-		p, read, err := permits(r, f.owner, n, f.frontOf(n))
+		p, read, err := permits(r, f.Owner, n, f.frontOf(n))
 		if err != nil {
-			return nil, false, err
+			return Permissions{}, false, err
 		}
-		permissions[n], looked = p, looked && read
+		permissions.Services[n], looked = p, looked && read
 	}
 	return permissions, looked, nil
 }
 
 // foreign returns the Services of other namespaces that backends and existing attachments name by
 // their hosts, sorted.
-func (f facts) foreign() []types.NamespacedName {
+func (f Facts) foreign() []types.NamespacedName {
 	out := map[types.NamespacedName]bool{}
 	add := func(host string) {
-		if n, ok := refgrant.ServiceOf(host); ok && n.Namespace != f.owner.Namespace {
+		if n, ok := refgrant.ServiceOf(host); ok && n.Namespace != f.Owner.Namespace {
 			out[n] = true
 		}
 	}
-	for _, b := range f.spec.Backends {
+	for _, b := range f.Backends {
 		add(b.Host)
 	}
-	for _, a := range f.attachments {
-		for _, host := range hostsOf(a.Spec) {
+	for _, a := range f.Attachments {
+		for _, host := range HostsOf(a.Spec) {
 			add(host)
 		}
 	}
@@ -90,8 +120,8 @@ func (f facts) foreign() []types.NamespacedName {
 	})
 }
 
-// hostsOf returns the hosts that proxies connect to for an attachment.
-func hostsOf(spec tailnetv1alpha1.ServiceAttachmentSpec) []string {
+// HostsOf returns the hosts that proxies connect to for an attachment.
+func HostsOf(spec tailnetv1alpha1.ServiceAttachmentSpec) []string {
 	var out []string
 	for _, p := range spec.Ports {
 		if p.Backend != nil {
@@ -107,11 +137,11 @@ func hostsOf(spec tailnetv1alpha1.ServiceAttachmentSpec) []string {
 // frontOf returns the name of the TailscaleGateway whose Gateway may have a Service. A
 // TailscaleGateway names itself in a label of the services that it composes, and users do in a
 // backend, with a host or without one. It is empty if nothing names one.
-func (f facts) frontOf(n types.NamespacedName) string {
-	if name := f.owner.Labels[meta.LabelGateway]; name != "" {
+func (f Facts) frontOf(n types.NamespacedName) string {
+	if name := f.Owner.Labels[meta.LabelGateway]; name != "" {
 		return name
 	}
-	for _, b := range f.spec.Backends {
+	for _, b := range f.Backends {
 		if service, _ := refgrant.ServiceOf(b.Host); b.Kind == gatewayv1alpha1.BackendKindGateway && (b.Host == "" || service == n) {
 			return b.Name
 		}
@@ -122,17 +152,17 @@ func (f facts) frontOf(n types.NamespacedName) string {
 // permits returns the permission for proxies of TailscaleServices of the owner's namespace to connect to
 // a Service of another one, and whether Crossplane has read all objects that decide it. front names
 // the TailscaleGateway to look at if the Service does not name its Gateway.
-func permits(r *compose.Run, owner compose.Owner, n types.NamespacedName, front string) (p permission, looked bool, err error) {
+func permits(r *compose.Run, owner compose.Owner, n types.NamespacedName, front string) (p Permission, looked bool, err error) {
 	grants, granted, err := r.Grants(n.Namespace)
 	if err != nil {
-		return denied, false, err
+		return Denied, false, err
 	}
 	found, looked, err := compose.Lookup[corev1.Service](r, requireService(n))
 	if err != nil || !granted || !looked {
-		return denied, false, err
+		return Denied, false, err
 	}
 	if grants.PermitService(refgrant.TailscaleServices(owner.Namespace), n) {
-		return permitted, true, nil
+		return Permitted, true, nil
 	}
 	if len(found) == 0 {
 		return loses(r, owner, front)
@@ -145,14 +175,14 @@ func permits(r *compose.Run, owner compose.Owner, n types.NamespacedName, front 
 	case l[meta.LabelOwningGatewayClass] != "":
 		return fronts(r, owner, front, n)
 	}
-	return denied, true, nil
+	return Denied, true, nil
 }
 
 // permitsGateway returns the permission for TailscaleGateways of the owner's namespace to share a
 // Gateway, and whether Crossplane has read the grants that decide it.
-func permitsGateway(r *compose.Run, owner compose.Owner, gateway types.NamespacedName) (p permission, looked bool, err error) {
+func permitsGateway(r *compose.Run, owner compose.Owner, gateway types.NamespacedName) (p Permission, looked bool, err error) {
 	if gateway.Namespace == owner.Namespace {
-		return permitted, true, nil
+		return Permitted, true, nil
 	}
 	grants, looked, err := r.Grants(gateway.Namespace)
 	return decide(looked && grants.PermitGateway(owner.Namespace, gateway)), looked, err
@@ -160,10 +190,10 @@ func permitsGateway(r *compose.Run, owner compose.Owner, gateway types.Namespace
 
 // fronts permits a Service that a TailscaleGateway of the owner's namespace has found in front of its
 // Gateway, which it may share. The labels of a Service that several Gateways share do not name them.
-func fronts(r *compose.Run, owner compose.Owner, name string, n types.NamespacedName) (p permission, looked bool, err error) {
+func fronts(r *compose.Run, owner compose.Owner, name string, n types.NamespacedName) (p Permission, looked bool, err error) {
 	front, looked, err := lookupFront(r, owner, name)
 	if err != nil || front == nil {
-		return denied, looked, err
+		return Denied, looked, err
 	}
 	g := front.Status.Gateway
 	return decide(g != nil && g.Service.Namespace == n.Namespace && g.Service.Name == n.Name), true, nil
@@ -171,14 +201,14 @@ func fronts(r *compose.Run, owner compose.Owner, name string, n types.Namespaced
 
 // loses returns what is known of a Service that does not exist: it is lost if a TailscaleGateway that
 // may share its Gateway names it.
-func loses(r *compose.Run, owner compose.Owner, name string) (p permission, looked bool, err error) {
+func loses(r *compose.Run, owner compose.Owner, name string) (p Permission, looked bool, err error) {
 	front, looked, err := lookupFront(r, owner, name)
 	if err != nil || front == nil {
-		return denied, looked, err
+		return Denied, looked, err
 	}
 	p, looked, err = permitsGateway(r, owner, front.GatewayName())
-	if p == permitted {
-		p = lost
+	if p == Permitted {
+		p = Lost
 	}
 	return p, looked, err
 }
@@ -189,7 +219,7 @@ func lookupFront(r *compose.Run, owner compose.Owner, name string) (front *gatew
 	if name == "" {
 		return nil, true, nil
 	}
-	found, looked, err := compose.Lookup[gatewayv1alpha1.TailscaleGateway](r, requireGateway(owner.Namespace, name))
+	found, looked, err := compose.Lookup[gatewayv1alpha1.TailscaleGateway](r, RequireGateway(owner.Namespace, name))
 	if err != nil || len(found) == 0 {
 		return nil, looked, err
 	}
@@ -201,44 +231,15 @@ func requireService(n types.NamespacedName) compose.Requirement {
 	return compose.Requirement{Key: "service-" + n.Namespace + "-" + n.Name, APIVersion: "v1", Kind: "Service", Namespace: n.Namespace, Name: n.Name}
 }
 
-// permission returns the permission for proxies to connect to a host.
-func (f facts) permission(host string) permission {
-	n, ok := refgrant.ServiceOf(host)
-	if !ok || n.Namespace == f.owner.Namespace {
-		return permitted
+// RequireGateway returns the requirement of a TailscaleGateway. Its status contains its Gateway's
+// Service and listeners. One with tailnets also changes with the services that it composes: those
+// name the host, and do not require it.
+func RequireGateway(namespace, name string) compose.Requirement {
+	return compose.Requirement{
+		Key:        "gateway-" + name,
+		APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(),
+		Kind:       gatewayv1alpha1.TailscaleGatewayKind,
+		Namespace:  namespace,
+		Name:       name,
 	}
-	return f.permissions[n]
-}
-
-// checkHost returns an error if proxies may not connect to the host of a backend.
-func (f facts) checkHost(b gatewayv1alpha1.Backend) *specError {
-	n, _ := refgrant.ServiceOf(b.Host)
-	switch f.permission(b.Host) {
-	case permitted:
-		return nil
-	case lost:
-		return &specError{reason: meta.ReasonGatewayNotValid, message: fmt.Sprintf(
-			"host %s of backend %q is of Service %s, which does not exist; look at the conditions of the TailscaleGateway", b.Host, b.Name, n)}
-	}
-	return &specError{reason: meta.ReasonRefNotPermitted, message: fmt.Sprintf(
-		"host %s of backend %q is of Service %s, and no ReferenceGrant in namespace %s permits it; create one there, from group %s, kind %s, namespace %s, to group \"\", kind Service, name %s",
-		b.Host, b.Name, n, n.Namespace, gatewayv1alpha1.Group, gatewayv1alpha1.TailscaleServicesKind, f.owner.Namespace, n.Name)}
-}
-
-// keepsAttachment reports whether no host of an attachment is denied to proxies, nor one of its ports.
-func (f facts) keepsAttachment(a *tailnetv1alpha1.ServiceAttachment) bool {
-	return f.mayServeAttachment(a) && !slices.ContainsFunc(hostsOf(a.Spec), func(host string) bool { return f.permission(host) == denied })
-}
-
-// forbidden returns the resource names of existing attachments with a host that proxies may not
-// connect to, or a port that they may not serve, sorted.
-func (f facts) forbidden() []string {
-	var out []string
-	for name, a := range f.attachments {
-		if !f.keepsAttachment(a) {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
 }

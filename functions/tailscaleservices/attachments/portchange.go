@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleservices
+package attachments
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/succession"
 )
 
 // Tailscale accepts a machine as a host of a service only while the machine serves every port that
@@ -34,7 +36,7 @@ func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []stri
 	if len(retained) == 0 {
 		return
 	}
-	all := func(p tailnetv1alpha1.AttachmentPort) bool { return p.Port == portAll }
+	all := func(p tailnetv1alpha1.AttachmentPort) bool { return p.Port == ports.All }
 	if slices.ContainsFunc(retained, all) || slices.ContainsFunc(want.Spec.Ports, all) {
 		want.Spec.Ports, want.Spec.DNSName, want.Spec.Authorities = observed.Spec.Ports, observed.Spec.DNSName, observed.Spec.Authorities
 		return
@@ -47,13 +49,13 @@ func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []stri
 	}
 }
 
-// portsForTailnet returns the wanted ports that the tailnet may already have: those that it had
+// PortsForTailnet returns the wanted ports that the tailnet may already have: those that it had
 // before, and those that the attachments of all proxies which serve the service have.
-// Attachments are known by the prefix of their resource names. While there is no such port, the
+// Existing attachments are known by the prefix of their resource names. While there is no such port, the
 // earlier ones stay.
-func portsForTailnet(s *service, wanted, previous []tailnetv1alpha1.ServicePort, prefix string) []tailnetv1alpha1.ServicePort {
+func PortsForTailnet(existing map[string]*tailnetv1alpha1.ServiceAttachment, wanted, previous []tailnetv1alpha1.ServicePort, prefix string) []tailnetv1alpha1.ServicePort {
 	out := slices.DeleteFunc(slices.Clone(wanted), func(p tailnetv1alpha1.ServicePort) bool {
-		return !slices.Contains(previous, p) && lacksPort(s, p, prefix)
+		return !slices.Contains(previous, p) && lacksPort(existing, p, prefix)
 	})
 	// Between a list and all ports there is no intermediate step.
 	if len(out) == 0 && !slices.Contains(wanted, tailnetv1alpha1.ServicePortAll) && !slices.Contains(previous, tailnetv1alpha1.ServicePortAll) {
@@ -66,9 +68,9 @@ func portsForTailnet(s *service, wanted, previous []tailnetv1alpha1.ServicePort,
 }
 
 // lacksPort reports whether proxies serve the service, but not yet at a port.
-func lacksPort(s *service, port tailnetv1alpha1.ServicePort, prefix string) bool {
-	for name, a := range s.attachments {
-		if !strings.HasPrefix(name, prefix) || !hasAddresses(a) {
+func lacksPort(existing map[string]*tailnetv1alpha1.ServiceAttachment, port tailnetv1alpha1.ServicePort, prefix string) bool {
+	for name, a := range existing {
+		if !strings.HasPrefix(name, prefix) || !succession.HasAddresses(a) {
 			continue
 		}
 		if !slices.ContainsFunc(a.Spec.Ports, func(p tailnetv1alpha1.AttachmentPort) bool { return tailnetv1alpha1.ServicePortOf(p.Port) == port }) {
@@ -76,4 +78,22 @@ func lacksPort(s *service, port tailnetv1alpha1.ServicePort, prefix string) bool
 		}
 	}
 	return false
+}
+
+// keepAuthorities adds to an attachment the observed authorities that its ports name and that it lacks,
+// because they are those of a kept port.
+func keepAuthorities(want, observed *tailnetv1alpha1.ServiceAttachment) {
+	for _, p := range want.Spec.Ports {
+		for _, b := range p.Backends {
+			if b.TLS == nil {
+				continue
+			}
+			named := func(a tailnetv1alpha1.AttachmentAuthorities) bool { return a.Name == b.TLS.Authorities }
+			i := slices.IndexFunc(observed.Spec.Authorities, named)
+			if i >= 0 && !slices.ContainsFunc(want.Spec.Authorities, named) {
+				want.Spec.Authorities = append(want.Spec.Authorities, observed.Spec.Authorities[i])
+			}
+		}
+	}
+	slices.SortFunc(want.Spec.Authorities, func(a, b tailnetv1alpha1.AttachmentAuthorities) int { return cmp.Compare(a.Name, b.Name) })
 }

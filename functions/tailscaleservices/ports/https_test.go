@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleservices
+package ports
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 
 // configMapRef returns a reference to a ConfigMap.
 func configMapRef(name string) gwapiv1.LocalObjectReference {
-	return gwapiv1.LocalObjectReference{Kind: kindConfigMap, Name: gwapiv1.ObjectName(name)}
+	return gwapiv1.LocalObjectReference{Kind: KindConfigMap, Name: gwapiv1.ObjectName(name)}
 }
 
 // TestCheckSecure checks what the schema of an input does not reject.
@@ -32,7 +32,7 @@ func TestCheckSecure(t *testing.T) {
 	secret, foreign := configMapRef("ca"), configMapRef("ca")
 	secret.Kind, foreign.Group = "Secret", "example.com"
 	var many []gatewayv1alpha1.Backend
-	for i := range maxConfigMaps + 1 {
+	for i := range MaxConfigMaps + 1 {
 		many = append(many, trusting(configMapRef(fmt.Sprintf("ca-%d", i))))
 	}
 	cases := map[string]struct {
@@ -55,7 +55,7 @@ func TestCheckSecure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := ""
 			if err := checkSecure(gatewayv1alpha1.TailscaleServicesSpec{Backends: tc.backends}); err != nil {
-				got = err.message
+				got = err.Message
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\ncheckSecure(...): -want, +got:\n%s", tc.reason, diff)
@@ -67,20 +67,20 @@ func TestCheckSecure(t *testing.T) {
 // TestCheckAuthorities checks that the certificates of an attachment have a limit together, each once.
 func TestCheckAuthorities(t *testing.T) {
 	half := backendtls.Authorities{Certificates: []string{strings.Repeat("x", backendtls.MaxAuthorities/2)}}
-	f := facts{authorities: map[string]backendtls.Authorities{"a": half, "b": half, "c": {Certificates: []string{"x"}}}}
-	port := func(names ...string) []assignment {
-		var out assignment
+	authorities := map[string]backendtls.Authorities{"a": half, "b": half, "c": {Certificates: []string{"x"}}}
+	port := func(names ...string) []Assignment {
+		var out Assignment
 		for _, name := range names {
 			b := gatewayv1alpha1.Backend{Protocol: gatewayv1alpha1.BackendProtocolHTTPS, TLS: &gatewayv1alpha1.BackendTLS{CACertificateRefs: []gwapiv1.LocalObjectReference{configMapRef(name)}}}
-			out.backend, out.shares = b, append(out.shares, share{backend: b})
+			out.Backend, out.Shares = b, append(out.Shares, Share{Backend: b})
 		}
-		return []assignment{out}
+		return []Assignment{out}
 	}
-	if err := f.checkAuthorities(port("a", "b", "a", "b")); err != nil {
+	if err := checkAuthorities(authorities, port("a", "b", "a", "b")); err != nil {
 		t.Errorf("a ConfigMap counts once, got %v", err)
 	}
-	err := f.checkAuthorities(port("a", "b", "c"))
-	if err == nil || !strings.Contains(err.message, "more than 64 KiB of certificates together") {
+	err := checkAuthorities(authorities, port("a", "b", "c"))
+	if err == nil || !strings.Contains(err.Message, "more than 64 KiB of certificates together") {
 		t.Errorf("want that the limit is exceeded, got %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleservices
+package ports
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ const failbackDelay = 60 * time.Second
 
 // assignTakers returns a port with the backends that answer it. With an error, which is for the
 // user, it has only the backend that should receive most of it.
-func assignTakers(spec gatewayv1alpha1.TailscaleServicesSpec, t takers) (assignment, *specError) {
-	out := assignment{port: t.port, backend: spec.Backends[preferred(spec, t.backends)], alone: len(t.backends) > 1}
+func assignTakers(spec gatewayv1alpha1.TailscaleServicesSpec, t takers) (Assignment, *SpecError) {
+	out := Assignment{Port: t.port, Backend: spec.Backends[preferred(spec, t.backends)], Alone: len(t.backends) > 1}
 	if len(t.backends) == 1 {
 		return out, nil
 	}
@@ -43,11 +43,11 @@ func assignTakers(spec gatewayv1alpha1.TailscaleServicesSpec, t takers) (assignm
 			return out, invalidBackends("%s all answer port tcp:%d; give them the same protocol and proxyProtocol, or each a different vipPort", fields(t.backends), t.port)
 		}
 	}
-	out.alone = false
-	out.backend = spec.Backends[preferred(spec, weighed)]
+	out.Alone = false
+	out.Backend = spec.Backends[preferred(spec, weighed)]
 	if len(weighed) > 1 {
 		for _, i := range weighed {
-			out.shares = append(out.shares, share{backend: spec.Backends[i]})
+			out.Shares = append(out.Shares, Share{Backend: spec.Backends[i]})
 		}
 	}
 	return out, nil
@@ -58,9 +58,9 @@ func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 	return !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway })
 }
 
-// strategy returns the strategy of a spec. One whose backends are all Gateways has none: their routes
+// Strategy returns the strategy of a spec. One whose backends are all Gateways has none: their routes
 // balance requests.
-func strategy(spec gatewayv1alpha1.TailscaleServicesSpec) gatewayv1alpha1.Strategy {
+func Strategy(spec gatewayv1alpha1.TailscaleServicesSpec) gatewayv1alpha1.Strategy {
 	if spec.LoadBalancing == nil || onlyGateways(spec) {
 		return gatewayv1alpha1.StrategyRoundRobin
 	}
@@ -75,7 +75,7 @@ func protocolOf(b gatewayv1alpha1.Backend) gatewayv1alpha1.BackendProtocol {
 // checkNames returns an error if spec.loadBalancing names a backend that does not exist. Its share
 // would silently go to others. It says nothing about a service whose only backends are Gateways: their
 // routes balance requests.
-func checkNames(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
+func checkNames(spec gatewayv1alpha1.TailscaleServicesSpec) *SpecError {
 	lb := spec.LoadBalancing
 	if lb == nil || onlyGateways(spec) {
 		return nil
@@ -99,25 +99,51 @@ func checkNames(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 	return nil
 }
 
+// proxyProtocols maps names to versions of the PROXY protocol. The version without a name is 0.
+var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{
+	gatewayv1alpha1.ProxyProtocolV1: 1,
+	gatewayv1alpha1.ProxyProtocolV2: 2,
+}
+
+// Attached returns the port of an attachment by which proxies serve a port.
+func (a Assignment) Attached(lb *gatewayv1alpha1.LoadBalancing) tailnetv1alpha1.AttachmentPort {
+	out := tailnetv1alpha1.AttachmentPort{
+		Port:          a.Port,
+		Backend:       &tailnetv1alpha1.AttachmentBackend{Host: a.Address.Host, Port: a.Address.Port},
+		TLS:           a.TLS,
+		ProxyProtocol: proxyProtocols[a.Backend.ProxyProtocol],
+	}
+	out.Backends, out.Strategy = sharesOf(lb, a)
+	switch a.Backend.Protocol {
+	case gatewayv1alpha1.BackendProtocolHTTP:
+		out.Protocol = tailnetv1alpha1.AttachmentProtocolHTTP
+	case gatewayv1alpha1.BackendProtocolHTTPS:
+		// Agents of earlier versions would forward bytes to this backend, without TLS.
+		out.Protocol, out.Backend = tailnetv1alpha1.AttachmentProtocolHTTPS, nil
+	case gatewayv1alpha1.BackendProtocolTCP:
+	}
+	return out
+}
+
 // sharesOf returns the backends among which proxies balance a port, and how. The strategies weighted
 // and failover are weights and priorities. A port with one backend has none, unless the backend has the
 // protocol HTTPS.
-func sharesOf(lb *gatewayv1alpha1.LoadBalancing, a assignment) ([]tailnetv1alpha1.AttachmentShare, tailnetv1alpha1.AttachmentStrategy) {
-	if share := a.secured(); len(a.shares) == 0 && len(share) > 0 {
-		return []tailnetv1alpha1.AttachmentShare{{AttachmentBackend: a.address, Weight: 1, TLS: backendTLS(share[0])}}, ""
+func sharesOf(lb *gatewayv1alpha1.LoadBalancing, a Assignment) ([]tailnetv1alpha1.AttachmentShare, tailnetv1alpha1.AttachmentStrategy) {
+	if share := a.secured(); len(a.Shares) == 0 && len(share) > 0 {
+		return []tailnetv1alpha1.AttachmentShare{{AttachmentBackend: a.Address, Weight: 1, TLS: backendTLS(share[0])}}, ""
 	}
-	if len(a.shares) == 0 {
+	if len(a.Shares) == 0 {
 		return nil, ""
 	}
-	out := make([]tailnetv1alpha1.AttachmentShare, 0, len(a.shares))
-	for _, sh := range a.shares {
+	out := make([]tailnetv1alpha1.AttachmentShare, 0, len(a.Shares))
+	for _, sh := range a.Shares {
 		entry := tailnetv1alpha1.AttachmentShare{
-			AttachmentBackend: sh.address,
-			Weight:            int32(rules.Weight(lb, sh.backend)),
-			Priority:          rules.Priority(lb, sh.backend),
+			AttachmentBackend: sh.Address,
+			Weight:            int32(rules.Weight(lb, sh.Backend)),
+			Priority:          rules.Priority(lb, sh.Backend),
 			TLS:               backendTLS(sh),
 		}
-		if primary(lb, sh.backend) {
+		if primary(lb, sh.Backend) {
 			entry.FailbackDelay = ptr.To(ptr.Deref(lb.Failover.FailbackDelay, metav1.Duration{Duration: failbackDelay}))
 		}
 		out = append(out, entry)

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleservices
+package ports
 
 import (
 	"slices"
@@ -297,21 +297,21 @@ func TestAssignPorts(t *testing.T) {
 			assigned, err := assignPorts(spec, tc.routed)
 			var got want
 			if err != nil {
-				got.reason, got.err = err.reason, err.Error()
+				got.reason, got.err = err.Reason, err.Error()
 			}
 			for _, a := range assigned {
 				if got.ports == nil {
 					got.ports = map[int32]string{}
 				}
-				got.ports[a.port] = a.backend.Name
-				if a.alone {
-					got.alone = append(got.alone, a.port)
+				got.ports[a.Port] = a.Backend.Name
+				if a.Alone {
+					got.alone = append(got.alone, a.Port)
 				}
-				for _, sh := range a.shares {
+				for _, sh := range a.Shares {
 					if got.shares == nil {
 						got.shares = map[int32][]string{}
 					}
-					got.shares[a.port] = append(got.shares[a.port], sh.backend.Name)
+					got.shares[a.Port] = append(got.shares[a.Port], sh.Backend.Name)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
@@ -388,16 +388,16 @@ func TestAssignTLS(t *testing.T) {
 			}, false)
 			var got want
 			if err != nil {
-				got.Reason, got.Err = err.reason, err.Error()
+				got.Reason, got.Err = err.Reason, err.Error()
 			} else {
 				for _, a := range assigned {
-					if a.tls == nil {
+					if a.TLS == nil {
 						continue
 					}
 					if got.TLS == nil {
 						got.TLS = map[int32]tailnetv1alpha1.AttachmentTLS{}
 					}
-					got.TLS[a.port] = *a.tls
+					got.TLS[a.Port] = *a.TLS
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -1,0 +1,71 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscaleservices
+
+import (
+	"fmt"
+	"slices"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	rules "github.com/tailscale-gateway/tailscale-gateway/internal/service"
+)
+
+// portsAllowed returns the condition PortsAllowed, or nil if there is nothing to report and the object
+// does not have the condition.
+func portsAllowed(s *service) *compose.Condition {
+	c := &compose.Condition{Type: meta.TypePortsAllowed, Status: compose.False}
+	var refused, unchanged, retained []string
+	for _, p := range s.selection.Hosting() {
+		if !selection.HasIngress(p) {
+			continue
+		}
+		missing := s.selection.MissingPorts(p)
+		switch tolerated := slices.DeleteFunc(s.selection.WantedPorts(), func(port int32) bool { return selection.Allows(p.Spec.IngressPorts, port) }); {
+		case len(missing) > 0 && s.succession.HostsBefore(p):
+			unchanged = append(unchanged, lack(s, p, missing))
+		case len(missing) > 0:
+			refused = append(refused, lack(s, p, missing))
+		case len(tolerated) > 0:
+			retained = append(retained, lack(s, p, tolerated))
+		}
+	}
+	remedy := "add the port there, or remove it from spec.vipService.ports"
+	if rules.AllPorts(s.spec) {
+		remedy = "remove the list, or name ports in spec.vipService.ports"
+	}
+	switch {
+	case len(refused) > 0:
+		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s is not hosted where a port is missing: %s; %s", s.serviceName(), compose.List(refused...), remedy)
+	case len(unchanged) > 0:
+		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s stays as it was where a port is missing: %s; %s", s.serviceName(), compose.List(unchanged...), remedy)
+	case len(retained) > 0:
+		c.Reason, c.Message = meta.ReasonPortsKept, fmt.Sprintf("%s is hosted where a port is missing, until the list changes: %s; %s", s.serviceName(), compose.List(retained...), remedy)
+	case s.facts.conditions[meta.TypePortsAllowed]:
+		c.Status, c.Reason = compose.True, meta.ReasonPortsAllowed
+		c.Message = fmt.Sprintf("The selected TailscaleEndpoints allow all ports of %s", s.serviceName())
+	default:
+		return nil
+	}
+	return c
+}
+
+// lack describes the list that lacks ports, for a message.
+func lack(s *service, p tailnetv1alpha1.ProxySet, missing []int32) string {
+	field := fmt.Sprintf("spec.ports of TailscaleEndpoints %s", p.Spec.Endpoints)
+	if s.selection.Provision && p.Spec.Endpoints == selection.TemplateName(s.owner) {
+		field = "spec.endpointTemplate.ports"
+	}
+	if slices.Contains(missing, ports.All) {
+		return fmt.Sprintf("%s lists single ports, and the service has all", field)
+	}
+	names := make([]string, len(missing))
+	for i, port := range missing {
+		names[i] = string(tailnetv1alpha1.ServicePortOf(port))
+	}
+	return fmt.Sprintf("%s lacks %s", field, compose.List(names...))
+}
