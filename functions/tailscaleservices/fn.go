@@ -6,8 +6,8 @@
 //
 // A run has three steps. It reads facts: the object, its children, and other objects that
 // Crossplane supplies (read.go). It makes a plan of the facts alone (plan.go), for which the packages
-// below answer one question each: selection, presence, succession, ports and attachments. It renders
-// the plan to the response.
+// below answer one question each: selection, presence, succession, ports, attachments and conditions.
+// It renders the plan to the response.
 package tailscaleservices
 
 import (

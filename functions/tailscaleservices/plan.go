@@ -8,6 +8,7 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/conditions"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -21,7 +22,7 @@ func plan(f facts) compose.Plan {
 		return planForRoutes(f)
 	}
 	s := newService(f)
-	p := compose.Plan{Conditions: s.conditions(), Status: s.status(), NotReady: s.problem() || !s.answers() || s.presence.DNSName() != "" && !s.nameReported()}
+	p := compose.Plan{Conditions: conditions.All(s.conditionFacts()), Status: s.status(), NotReady: s.problem() || !s.answers() || s.presence.DNSName() != "" && !s.nameReported()}
 	if s.verdict.Reason == meta.ReasonNotGranted {
 		// The new spec cannot be applied, so the existing children stay.
 		p.KeepExisting, p.Except = true, s.succession.Forbidden()

@@ -9,6 +9,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/attachments"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/conditions"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/presence"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
@@ -71,6 +72,17 @@ func (s *service) attached() map[string]*tailnetv1alpha1.ServiceAttachment {
 		ServiceName: s.serviceName(), Selection: s.selection, Presence: s.presence, Succession: s.succession,
 		Ports: s.ports, PortsErr: s.portsErr, Authorities: s.authorities, MayMake: s.mayMake(),
 	})
+}
+
+// conditionFacts returns what the conditions follow from.
+func (s *service) conditionFacts() conditions.Facts {
+	return conditions.Facts{
+		Owner: s.owner, Spec: s.spec, ServiceName: s.serviceName(), Tailnet: s.tailnet(), Existing: s.conditions,
+		VIPService: s.vip, Discovery: s.discovery, Verdict: s.verdict,
+		Selection: s.selection, Presence: s.presence, Succession: s.succession,
+		Ports: s.ports, PortsErr: s.portsErr, RefusedSpec: s.refusedSpec(),
+		RouteOnly: s.routeOnly(), Answers: s.answers(), Machines: s.machines(),
+	}
 }
 
 // tailnet returns the desired tailnet of the service: that of the selected endpoints. If they are

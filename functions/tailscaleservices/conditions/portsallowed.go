@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleservices
+package conditions
 
 import (
 	"fmt"
@@ -17,37 +17,37 @@ import (
 
 // portsAllowed returns the condition PortsAllowed, or nil if there is nothing to report and the object
 // does not have the condition.
-func portsAllowed(s *service) *compose.Condition {
+func portsAllowed(f Facts) *compose.Condition {
 	c := &compose.Condition{Type: meta.TypePortsAllowed, Status: compose.False}
 	var refused, unchanged, retained []string
-	for _, p := range s.selection.Hosting() {
+	for _, p := range f.Selection.Hosting() {
 		if !selection.HasIngress(p) {
 			continue
 		}
-		missing := s.selection.MissingPorts(p)
-		switch tolerated := slices.DeleteFunc(s.selection.WantedPorts(), func(port int32) bool { return selection.Allows(p.Spec.IngressPorts, port) }); {
-		case len(missing) > 0 && s.succession.HostsBefore(p):
-			unchanged = append(unchanged, lack(s, p, missing))
+		missing := f.Selection.MissingPorts(p)
+		switch tolerated := slices.DeleteFunc(f.Selection.WantedPorts(), func(port int32) bool { return selection.Allows(p.Spec.IngressPorts, port) }); {
+		case len(missing) > 0 && f.Succession.HostsBefore(p):
+			unchanged = append(unchanged, lack(f, p, missing))
 		case len(missing) > 0:
-			refused = append(refused, lack(s, p, missing))
+			refused = append(refused, lack(f, p, missing))
 		case len(tolerated) > 0:
-			retained = append(retained, lack(s, p, tolerated))
+			retained = append(retained, lack(f, p, tolerated))
 		}
 	}
 	remedy := "add the port there, or remove it from spec.vipService.ports"
-	if rules.AllPorts(s.spec) {
+	if rules.AllPorts(f.Spec) {
 		remedy = "remove the list, or name ports in spec.vipService.ports"
 	}
 	switch {
 	case len(refused) > 0:
-		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s is not hosted where a port is missing: %s; %s", s.serviceName(), compose.List(refused...), remedy)
+		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s is not hosted where a port is missing: %s; %s", f.ServiceName, compose.List(refused...), remedy)
 	case len(unchanged) > 0:
-		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s stays as it was where a port is missing: %s; %s", s.serviceName(), compose.List(unchanged...), remedy)
+		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s stays as it was where a port is missing: %s; %s", f.ServiceName, compose.List(unchanged...), remedy)
 	case len(retained) > 0:
-		c.Reason, c.Message = meta.ReasonPortsKept, fmt.Sprintf("%s is hosted where a port is missing, until the list changes: %s; %s", s.serviceName(), compose.List(retained...), remedy)
-	case s.facts.conditions[meta.TypePortsAllowed]:
+		c.Reason, c.Message = meta.ReasonPortsKept, fmt.Sprintf("%s is hosted where a port is missing, until the list changes: %s; %s", f.ServiceName, compose.List(retained...), remedy)
+	case f.Existing[meta.TypePortsAllowed]:
 		c.Status, c.Reason = compose.True, meta.ReasonPortsAllowed
-		c.Message = fmt.Sprintf("The selected TailscaleEndpoints allow all ports of %s", s.serviceName())
+		c.Message = fmt.Sprintf("The selected TailscaleEndpoints allow all ports of %s", f.ServiceName)
 	default:
 		return nil
 	}
@@ -55,9 +55,9 @@ func portsAllowed(s *service) *compose.Condition {
 }
 
 // lack describes the list that lacks ports, for a message.
-func lack(s *service, p tailnetv1alpha1.ProxySet, missing []int32) string {
+func lack(f Facts, p tailnetv1alpha1.ProxySet, missing []int32) string {
 	field := fmt.Sprintf("spec.ports of TailscaleEndpoints %s", p.Spec.Endpoints)
-	if s.selection.Provision && p.Spec.Endpoints == selection.TemplateName(s.owner) {
+	if f.Selection.Provision && p.Spec.Endpoints == selection.TemplateName(f.Owner) {
 		field = "spec.endpointTemplate.ports"
 	}
 	if slices.Contains(missing, ports.All) {
