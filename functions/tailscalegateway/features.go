@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/services"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/tailnets"
 )
 
@@ -36,9 +37,7 @@ func (f facts) publishing() gatewayv1alpha1.PublishBackends {
 func (f facts) publishes() bool { return f.publishing() != gatewayv1alpha1.PublishBackendsNone }
 
 // servesRoutes reports whether routes, or the Services behind them, have Tailscale Services.
-func (f facts) servesRoutes() bool {
-	return f.sharing() == gatewayv1alpha1.RouteSharingRoute || f.publishes()
-}
+func (f facts) servesRoutes() bool { return services.ServesRoutes(f.sharing(), f.publishing()) }
 
 // discovers reports whether services of a tailnet are discovered.
 func (f facts) discovers() bool { return slices.ContainsFunc(f.spec.Tailnets, tailnets.Discovers) }

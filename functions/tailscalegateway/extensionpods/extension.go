@@ -16,7 +16,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -80,20 +79,6 @@ const Chart = "tailscale-gateway-extension"
 
 // defaultReplicas is the schema's default for requests that did not pass the API server.
 const defaultReplicas = 2
-
-// Resource names of an extension's children.
-const (
-	KeyDeployment = "extension"
-	keyAccount    = "extension-account"
-	keyRights     = "extension-rights"
-	keyLease      = "extension-lease"
-	keyLeading    = "extension-leading"
-	keyHooks      = "extension-hooks"
-	KeyEDS        = "extension-eds"
-	keyMetrics    = "extension-metrics"
-	keyBudget     = "extension-budget"
-	keyPolicy     = "extension-policy"
-)
 
 // Ports of an extension, and their names.
 const (
@@ -226,34 +211,6 @@ func (e *Extension) Ready() compose.Condition {
 		m += ", which needs Secret " + t.CertificateRef.Name + " of type kubernetes.io/tls, with the keys tls.crt, tls.key and ca.crt"
 	}
 	return compose.Condition{Status: compose.False, Reason: meta.ReasonExtensionNotReady, Message: m}
-}
-
-// Children returns the children of the extension. The pods are created once the address
-// for Envoys is known: Envoys connect to an address, because those on the host's network cannot
-// resolve names of the cluster.
-func (p Plan) Children() compose.Children {
-	var out compose.Children
-	e := p.Extension
-	if e == nil {
-		return out
-	}
-	out.Add(keyAccount, e.serviceAccount(), true)
-	out.Add(keyRights, e.roleBinding(suffixRights, rbacv1.RoleRef{Kind: "ClusterRole", Name: extensionRole}), true)
-	out.Add(keyLease, e.leaseRole(), true)
-	out.Add(keyLeading, e.roleBinding(suffixLease, rbacv1.RoleRef{Kind: "Role", Name: e.Name + suffixLease}), true)
-	out.Add(keyHooks, e.service(suffixHooks), true)
-	out.Add(KeyEDS, e.service(suffixEDS), true)
-	out.Add(keyMetrics, e.service(suffixMetrics), true)
-	out.Add(keyPolicy, e.networkPolicy(), true)
-	if e.replicas() > 1 {
-		out.Add(keyBudget, e.budget(), true)
-	}
-	current := e.EDS != nil && e.EDS.Spec.ClusterIP != ""
-	out.Incomplete = !current
-	if e.edsTarget() != "" {
-		out.Add(KeyDeployment, e.composeDeployment(), current && e.ReadyReplicas() == e.replicas())
-	}
-	return out
 }
 
 // edsTarget returns the address of the Service for endpoints, or that of the running Deployment

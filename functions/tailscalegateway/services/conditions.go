@@ -51,7 +51,7 @@ func (p Plan) Ready() compose.Condition {
 		c.Reason, c.Message = meta.ReasonRefNotPermitted, m
 		return c
 	}
-	waiting := p.Found == nil || p.Report == nil && p.servesRoutes()
+	waiting := p.Found == nil || p.Report == nil && ServesRoutes(p.Sharing, p.Publish)
 	for _, v := range p.Services {
 		if m := v.problem(); m != "" {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", cmp.Or(v.vip, v.Target), v.Tailnet.Ref, m)
@@ -68,7 +68,7 @@ func (p Plan) Ready() compose.Condition {
 		c.Reason, c.Message = meta.ReasonTooManyRoutes, fullServices()+"; status.services lists those that are omitted"
 		return c
 	}
-	if l := routes.Omitted(p.Report); p.servesRoutes() && l.Routes+l.TruncatedRoutes > 0 {
+	if l := routes.Omitted(p.Report); ServesRoutes(p.Sharing, p.Publish) && l.Routes+l.TruncatedRoutes > 0 {
 		c.Reason, c.Message = meta.ReasonTooManyRoutes, routes.TooMany(p.Owner.Name)
 		return c
 	}
@@ -88,11 +88,6 @@ func (p Plan) Ready() compose.Condition {
 func (p Plan) hidesAll() bool {
 	return p.publishes() && p.Publish != gatewayv1alpha1.PublishBackendsAll && p.knowsRoutes() && !p.Report.PoliciesKnown &&
 		slices.ContainsFunc(p.Services, func(v *Service) bool { return v.kind() == strings.ToLower(routes.KindService) })
-}
-
-// servesRoutes reports whether routes, or the Services behind them, have Tailscale Services.
-func (f Facts) servesRoutes() bool {
-	return f.Sharing == gatewayv1alpha1.RouteSharingRoute || f.publishes()
 }
 
 // MissingIdentity returns a message for the user about a listener that must not receive the

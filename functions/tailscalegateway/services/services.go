@@ -81,6 +81,11 @@ type Facts struct {
 // publishes reports whether the Services behind routes are also shared.
 func (f Facts) publishes() bool { return f.Publish != gatewayv1alpha1.PublishBackendsNone }
 
+// ServesRoutes reports whether routes, or the Services behind them, have Tailscale Services.
+func ServesRoutes(sharing gatewayv1alpha1.RouteSharing, publish gatewayv1alpha1.PublishBackends) bool {
+	return sharing == gatewayv1alpha1.RouteSharingRoute || publish != gatewayv1alpha1.PublishBackendsNone
+}
+
 // A Plan is the services of a TailscaleGateway.
 type Plan struct {
 	Facts
