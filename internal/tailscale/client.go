@@ -180,7 +180,7 @@ func listOfKind[T any](c *Client, name string, match func(item T, key string) bo
 	if !ok {
 		l, _ = c.lists.LoadOrStore(name, &list[T]{match: match, clock: c.clock, load: counted(c.metrics, name, load)})
 	}
-	return l.(*list[T]) //nolint:forcetypeassert // No two kinds have the same name.
+	return l.(*list[T]) //nolint:errcheck,forcetypeassert // No two kinds have the same name.
 }
 
 // counted returns a load function whose calls the metrics count.

@@ -322,5 +322,5 @@ type TailscaleEndpointsList struct {
 const TailscaleEndpointsKind = "TailscaleEndpoints"
 
 func init() {
-	SchemeBuilder.Register(&TailscaleEndpoints{}, &TailscaleEndpointsList{})
+	register(&TailscaleEndpoints{}, &TailscaleEndpointsList{})
 }

@@ -209,5 +209,5 @@ type TailscaleGatewayList struct {
 const TailscaleGatewayKind = "TailscaleGateway"
 
 func init() {
-	SchemeBuilder.Register(&TailscaleGateway{}, &TailscaleGatewayList{})
+	register(&TailscaleGateway{}, &TailscaleGatewayList{})
 }

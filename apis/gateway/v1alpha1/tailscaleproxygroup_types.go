@@ -223,5 +223,5 @@ type TailscaleProxyGroupList struct {
 const TailscaleProxyGroupKind = "TailscaleProxyGroup"
 
 func init() {
-	SchemeBuilder.Register(&TailscaleProxyGroup{}, &TailscaleProxyGroupList{})
+	register(&TailscaleProxyGroup{}, &TailscaleProxyGroupList{})
 }

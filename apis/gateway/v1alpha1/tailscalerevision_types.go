@@ -67,5 +67,5 @@ type TailscaleRevisionList struct {
 const TailscaleRevisionKind = "TailscaleRevision"
 
 func init() {
-	SchemeBuilder.Register(&TailscaleRevision{}, &TailscaleRevisionList{})
+	register(&TailscaleRevision{}, &TailscaleRevisionList{})
 }

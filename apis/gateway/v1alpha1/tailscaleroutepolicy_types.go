@@ -431,5 +431,5 @@ type TailscaleRoutePolicyList struct {
 const TailscaleRoutePolicyKind = "TailscaleRoutePolicy"
 
 func init() {
-	SchemeBuilder.Register(&TailscaleRoutePolicy{}, &TailscaleRoutePolicyList{})
+	register(&TailscaleRoutePolicy{}, &TailscaleRoutePolicyList{})
 }

@@ -290,5 +290,5 @@ type TailscaleServicesList struct {
 const TailscaleServicesKind = "TailscaleServices"
 
 func init() {
-	SchemeBuilder.Register(&TailscaleServices{}, &TailscaleServicesList{})
+	register(&TailscaleServices{}, &TailscaleServicesList{})
 }

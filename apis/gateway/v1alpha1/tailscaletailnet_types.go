@@ -266,5 +266,5 @@ type TailscaleTailnetList struct {
 const TailscaleTailnetKind = "TailscaleTailnet"
 
 func init() {
-	SchemeBuilder.Register(&TailscaleTailnet{}, &TailscaleTailnetList{})
+	register(&TailscaleTailnet{}, &TailscaleTailnetList{})
 }

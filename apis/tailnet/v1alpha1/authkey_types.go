@@ -147,5 +147,5 @@ const AuthKeyKind = "AuthKey"
 var AuthKeyGroupVersionKind = SchemeGroupVersion.WithKind(AuthKeyKind)
 
 func init() {
-	SchemeBuilder.Register(&AuthKey{}, &AuthKeyList{})
+	register(&AuthKey{}, &AuthKeyList{})
 }

@@ -112,5 +112,5 @@ const ContactsKind = "Contacts"
 var ContactsGroupVersionKind = SchemeGroupVersion.WithKind(ContactsKind)
 
 func init() {
-	SchemeBuilder.Register(&Contacts{}, &ContactsList{})
+	register(&Contacts{}, &ContactsList{})
 }

@@ -232,5 +232,5 @@ const DeviceKind = "Device"
 var DeviceGroupVersionKind = SchemeGroupVersion.WithKind(DeviceKind)
 
 func init() {
-	SchemeBuilder.Register(&Device{}, &DeviceList{})
+	register(&Device{}, &DeviceList{})
 }

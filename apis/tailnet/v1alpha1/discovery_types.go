@@ -228,5 +228,5 @@ const DiscoveryKind = "Discovery"
 var DiscoveryGroupVersionKind = SchemeGroupVersion.WithKind(DiscoveryKind)
 
 func init() {
-	SchemeBuilder.Register(&Discovery{}, &DiscoveryList{})
+	register(&Discovery{}, &DiscoveryList{})
 }

@@ -176,5 +176,5 @@ const DNSKind = "DNS"
 var DNSGroupVersionKind = SchemeGroupVersion.WithKind(DNSKind)
 
 func init() {
-	SchemeBuilder.Register(&DNS{}, &DNSList{})
+	register(&DNS{}, &DNSList{})
 }

@@ -137,5 +137,5 @@ const FederatedIdentityKind = "FederatedIdentity"
 var FederatedIdentityGroupVersionKind = SchemeGroupVersion.WithKind(FederatedIdentityKind)
 
 func init() {
-	SchemeBuilder.Register(&FederatedIdentity{}, &FederatedIdentityList{})
+	register(&FederatedIdentity{}, &FederatedIdentityList{})
 }

@@ -220,5 +220,5 @@ type GatewayReportList struct {
 const GatewayReportKind = "GatewayReport"
 
 func init() {
-	SchemeBuilder.Register(&GatewayReport{}, &GatewayReportList{})
+	register(&GatewayReport{}, &GatewayReportList{})
 }

@@ -134,5 +134,5 @@ type HealthReportList struct {
 const HealthReportKind = "HealthReport"
 
 func init() {
-	SchemeBuilder.Register(&HealthReport{}, &HealthReportList{})
+	register(&HealthReport{}, &HealthReportList{})
 }

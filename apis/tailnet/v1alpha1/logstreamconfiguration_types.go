@@ -198,5 +198,5 @@ const LogstreamConfigurationKind = "LogstreamConfiguration"
 var LogstreamConfigurationGroupVersionKind = SchemeGroupVersion.WithKind(LogstreamConfigurationKind)
 
 func init() {
-	SchemeBuilder.Register(&LogstreamConfiguration{}, &LogstreamConfigurationList{})
+	register(&LogstreamConfiguration{}, &LogstreamConfigurationList{})
 }

@@ -340,5 +340,5 @@ const MachineKind = "Machine"
 var MachineGroupVersionKind = SchemeGroupVersion.WithKind(MachineKind)
 
 func init() {
-	SchemeBuilder.Register(&Machine{}, &MachineList{})
+	register(&Machine{}, &MachineList{})
 }

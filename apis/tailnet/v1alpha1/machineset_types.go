@@ -244,5 +244,5 @@ const MachineSetKind = "MachineSet"
 var MachineSetGroupVersionKind = SchemeGroupVersion.WithKind(MachineSetKind)
 
 func init() {
-	SchemeBuilder.Register(&MachineSet{}, &MachineSetList{})
+	register(&MachineSet{}, &MachineSetList{})
 }

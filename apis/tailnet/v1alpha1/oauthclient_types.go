@@ -113,5 +113,5 @@ const OAuthClientKind = "OAuthClient"
 var OAuthClientGroupVersionKind = SchemeGroupVersion.WithKind(OAuthClientKind)
 
 func init() {
-	SchemeBuilder.Register(&OAuthClient{}, &OAuthClientList{})
+	register(&OAuthClient{}, &OAuthClientList{})
 }

@@ -192,5 +192,5 @@ const PolicyFragmentKind = "PolicyFragment"
 var PolicyFragmentGroupVersionKind = SchemeGroupVersion.WithKind(PolicyFragmentKind)
 
 func init() {
-	SchemeBuilder.Register(&PolicyFragment{}, &PolicyFragmentList{})
+	register(&PolicyFragment{}, &PolicyFragmentList{})
 }

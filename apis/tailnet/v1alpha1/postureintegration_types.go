@@ -117,5 +117,5 @@ const PostureIntegrationKind = "PostureIntegration"
 var PostureIntegrationGroupVersionKind = SchemeGroupVersion.WithKind(PostureIntegrationKind)
 
 func init() {
-	SchemeBuilder.Register(&PostureIntegration{}, &PostureIntegrationList{})
+	register(&PostureIntegration{}, &PostureIntegrationList{})
 }

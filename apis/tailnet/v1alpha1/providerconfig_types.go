@@ -468,5 +468,5 @@ var (
 )
 
 func init() {
-	SchemeBuilder.Register(&ClusterProviderConfig{}, &ClusterProviderConfigList{}, &ProviderConfig{}, &ProviderConfigList{}, &ProviderConfigUsage{}, &ProviderConfigUsageList{})
+	register(&ClusterProviderConfig{}, &ClusterProviderConfigList{}, &ProviderConfig{}, &ProviderConfigList{}, &ProviderConfigUsage{}, &ProviderConfigUsageList{})
 }

@@ -148,5 +148,5 @@ type ProxySetList struct {
 const ProxySetKind = "ProxySet"
 
 func init() {
-	SchemeBuilder.Register(&ProxySet{}, &ProxySetList{})
+	register(&ProxySet{}, &ProxySetList{})
 }

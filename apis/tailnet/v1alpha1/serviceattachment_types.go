@@ -262,5 +262,5 @@ type ServiceAttachmentList struct {
 const ServiceAttachmentKind = "ServiceAttachment"
 
 func init() {
-	SchemeBuilder.Register(&ServiceAttachment{}, &ServiceAttachmentList{})
+	register(&ServiceAttachment{}, &ServiceAttachmentList{})
 }

@@ -99,5 +99,5 @@ const SplitDNSKind = "SplitDNS"
 var SplitDNSGroupVersionKind = SchemeGroupVersion.WithKind(SplitDNSKind)
 
 func init() {
-	SchemeBuilder.Register(&SplitDNS{}, &SplitDNSList{})
+	register(&SplitDNS{}, &SplitDNSList{})
 }

@@ -200,5 +200,5 @@ const TailnetKind = "Tailnet"
 var TailnetGroupVersionKind = SchemeGroupVersion.WithKind(TailnetKind)
 
 func init() {
-	SchemeBuilder.Register(&Tailnet{}, &TailnetList{})
+	register(&Tailnet{}, &TailnetList{})
 }

@@ -425,5 +425,5 @@ const VIPServiceKind = "VIPService"
 var VIPServiceGroupVersionKind = SchemeGroupVersion.WithKind(VIPServiceKind)
 
 func init() {
-	SchemeBuilder.Register(&VIPService{}, &VIPServiceList{})
+	register(&VIPService{}, &VIPServiceList{})
 }

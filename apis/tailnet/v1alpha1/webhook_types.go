@@ -117,5 +117,5 @@ const WebhookKind = "Webhook"
 var WebhookGroupVersionKind = SchemeGroupVersion.WithKind(WebhookKind)
 
 func init() {
-	SchemeBuilder.Register(&Webhook{}, &WebhookList{})
+	register(&Webhook{}, &WebhookList{})
 }
