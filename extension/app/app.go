@@ -26,7 +26,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/source"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/trace"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
@@ -150,7 +149,6 @@ func (a *app) parts(l *listeners) []part {
 func newStore(o Options) *index.Store {
 	store := index.NewStore()
 	store.SetDialPolicy(o.dialPolicy())
-	store.CheckRules(xds.CheckRule)
 	if o.Gateway != nil {
 		store.Serve(func(n types.NamespacedName) bool { return n == *o.Gateway })
 	}

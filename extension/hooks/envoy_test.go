@@ -29,7 +29,6 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
@@ -86,7 +85,7 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 			// first is the first length that is too large, or longer than the value of a header may
 			// be.
 			first := sort.Search(1000, func(n int) bool {
-				return n > 0 && (len(e(n)) > 4096 || parse.CheckExpression(ir.PathExpression("RegularExpression", e(n))) != nil)
+				return n > 0 && (len(e(n)) > 4096 || ir.CheckExpression(ir.PathExpression("RegularExpression", e(n))) != nil)
 			})
 			tried = append(tried, e(max(first-1, 1)))
 		}
@@ -103,7 +102,7 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 	host := &routev3.VirtualHost{Name: "all", Domains: []string{"*"}}
 	for _, e := range tried {
 		expression := ir.PathExpression("RegularExpression", e)
-		if parse.CheckExpression(expression) != nil {
+		if ir.CheckExpression(expression) != nil {
 			continue
 		}
 		ins, err := xds.NewInsertion(&ir.PolicyRule{Deny: true}, &ir.PolicyMatch{Match: ir.Match{PathType: "RegularExpression", Path: e}}, nil)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // indexed returns the sections that the index reads, by kind.
@@ -46,7 +45,6 @@ func storeOf(t *testing.T, os []object) *index.Store {
 	t.Helper()
 	s := index.NewStore()
 	s.SetDialPolicy(index.DialPolicy{Direct: true})
-	s.CheckRules(xds.CheckRule)
 	kinds := parse.Kinds()
 	maps.Copy(kinds, parse.BootstrapKinds())
 	kinds[parse.KindConfigMap] = &corev1.ConfigMap{}

@@ -4,7 +4,8 @@
 // Package index holds the objects that the extension has seen, and builds a new Snapshot of
 // package ir when one of them changes. A Store recomputes only the parts that depend on the
 // changed object, and has a digest of the contents that each Gateway depends on. Package
-// parse reads the objects, and package watch delivers them to the Store.
+// parse reads the objects, package xds tells which rules of policies Envoy would refuse, and package
+// watch delivers the objects to the Store.
 //
 // A change takes this way through the types of the package:
 //

@@ -17,6 +17,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // A TailscaleRoutePolicy depends on its targets, and on the routes that it names rules of,
@@ -344,19 +345,14 @@ func digestPolicy(s *Store, e *edit, c entry) digestPart {
 	return out
 }
 
-// CheckRules sets the function that returns an error for a rule that Envoy refuses. The
-// Store omits such a rule, and applies the others. CheckRules must be called before the
-// first change is applied.
-func (s *Store) CheckRules(fn func(*ir.PolicyRule) error) { s.checkRule = fn }
-
 // checkRules omits the rules that Envoy refuses. A Deny rule denies more instead: it loses
 // the conditions that Envoy refuses.
-func (s *Store) checkRules(p *ir.RoutePolicy) {
+func checkRules(p *ir.RoutePolicy) {
 	for _, r := range p.Rules {
-		if s.checkRule == nil || r.Problem != "" {
+		if r.Problem != "" {
 			continue
 		}
-		err := s.checkRule(r)
+		err := xds.CheckRule(r)
 		if err == nil {
 			continue
 		}
@@ -366,7 +362,7 @@ func (s *Store) checkRules(p *ir.RoutePolicy) {
 		}
 		for i, m := range r.Matches {
 			single := *r
-			if single.Matches = []ir.PolicyMatch{m}; s.checkRule(&single) != nil {
+			if single.Matches = []ir.PolicyMatch{m}; xds.CheckRule(&single) != nil {
 				r.Matches[i] = ir.PolicyMatch{}
 			}
 		}

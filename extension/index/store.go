@@ -55,7 +55,7 @@ func (s *Store) Read(c Change) Change {
 	case *gatewayv1alpha1.TailscaleRoutePolicy:
 		if !c.Deleted {
 			c.read.policy = parse.ParseRoutePolicy(o)
-			s.checkRules(c.read.policy)
+			checkRules(c.read.policy)
 		}
 	}
 	return c
@@ -64,10 +64,6 @@ func (s *Store) Read(c Change) Change {
 // A Store holds the newest Snapshot, and builds the next one.
 type Store struct {
 	snapshot atomic.Pointer[ir.Snapshot]
-
-	// checkRule returns an error for a rule that Envoy refuses. It may be nil, and is set before the
-	// first change.
-	checkRule func(*ir.PolicyRule) error
 
 	// mu guards the fields below. Readers of snapshots never lock it.
 	mu      sync.Mutex

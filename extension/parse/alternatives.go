@@ -72,5 +72,5 @@ func union(all []ir.PolicyMatch) (ir.PolicyMatch, bool) {
 		parts = append(parts, "(?:"+e+")")
 	}
 	out.PathType, out.Path = string(gwapiv1.PathMatchRegularExpression), strings.Join(parts, "|")
-	return out, len(out.Path) <= maxUnion && out.PathSize <= maxProgram
+	return out, len(out.Path) <= maxUnion && out.PathSize <= ir.MaxProgram
 }

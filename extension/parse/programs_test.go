@@ -12,6 +12,7 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // TestPolicyPrograms checks that what the expressions of a policy cost is limited, however many rules
@@ -51,7 +52,7 @@ func TestPolicyPrograms(t *testing.T) {
 					seen[m.Path] = true
 				}
 			}
-			if total > maxPolicyPrograms+2*maxProgram {
+			if total > ir.MaxPolicyPrograms+2*ir.MaxProgram {
 				t.Errorf("%s\nthe expressions have %d instructions", tc.reason, total)
 			}
 			if refused != tc.refuse {

@@ -63,7 +63,7 @@ func ParseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *ir.RoutePolicy {
 		}
 		p.Targets = append(p.Targets, ir.Attachment{PolicyTarget: t})
 	}
-	ps := newPrograms()
+	ps := ir.NewPrograms()
 	for i := range o.Spec.Rules {
 		r := &ir.PolicyRule{
 			Policy: p.Name, Created: p.Created, Index: i,
@@ -78,7 +78,7 @@ func ParseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *ir.RoutePolicy {
 }
 
 // parsePolicyRule fills a rule from its spec.
-func parsePolicyRule(ps *programs, r *ir.PolicyRule, spec *gatewayv1alpha1.RoutePolicyRule) error {
+func parsePolicyRule(ps *ir.Programs, r *ir.PolicyRule, spec *gatewayv1alpha1.RoutePolicyRule) error {
 	r.Deny = slices.ContainsFunc(spec.Actions, func(a gatewayv1alpha1.RoutePolicyAction) bool { return a.Type == gatewayv1alpha1.ActionDeny })
 	for i := range spec.Matches {
 		m, err := parsePolicyMatch(ps, &spec.Matches[i])
@@ -101,7 +101,7 @@ func parsePolicyRule(ps *programs, r *ir.PolicyRule, spec *gatewayv1alpha1.Route
 
 // widen drops the conditions of a Deny rule's match that cannot be parsed: the rule must not
 // admit a client that it is meant to deny.
-func widen(ps *programs, m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.RoutePolicyMatch {
+func widen(ps *ir.Programs, m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.RoutePolicyMatch {
 	fails := func(m gatewayv1alpha1.RoutePolicyMatch) bool {
 		_, err := parsePolicyMatch(ps, &m)
 		return err != nil
@@ -119,20 +119,20 @@ func widen(ps *programs, m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.R
 }
 
 // parsePolicyMatch parses a match of a policy's rule.
-func parsePolicyMatch(ps *programs, match *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, error) {
+func parsePolicyMatch(ps *ir.Programs, match *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, error) {
 	out := ir.PolicyMatch{Match: ir.Match{Method: string(ptr.Deref(match.Method, ""))}}
 	if match.Path != nil {
 		out.PathType = string(ptr.Deref(match.Path.Type, gwapiv1.PathMatchPathPrefix))
 		out.Path = ptr.Deref(match.Path.Value, "/")
 		var err error
-		if out.PathSize, err = ps.checkPath(out.PathType, out.Path); err != nil {
+		if out.PathSize, err = ps.CheckPath(out.PathType, out.Path); err != nil {
 			return out, err
 		}
 	}
 	for _, h := range match.Headers {
 		regular := ptr.Deref(h.Type, "") == gwapiv1.HeaderMatchRegularExpression
 		if regular {
-			if _, err := ps.check(h.Value); err != nil {
+			if _, err := ps.Check(h.Value); err != nil {
 				return out, err
 			}
 		}

@@ -35,6 +35,9 @@ type Source struct {
 	store *index.Store
 	log   logging.Logger
 
+	// read is the store's Read.
+	read func(index.Change) index.Change
+
 	// mu guards the fields below.
 	mu sync.Mutex
 
@@ -68,6 +71,7 @@ func NewSource(i Informers, kinds map[string]client.Object, s *index.Store, log 
 	return &Source{
 		kinds:     NewKinds(i, kinds, log),
 		store:     s,
+		read:      s.Read,
 		log:       log,
 		listing:   map[string]struct{}{},
 		deletions: map[routeID]deletion{},
@@ -164,7 +168,7 @@ func (s *Source) changed(old, current client.Object) {
 	}
 	// Others that wait for the store must not wait for an object that takes long to read. Each kind has
 	// its own goroutine here.
-	c = s.store.Read(c)
+	c = s.read(c)
 	s.mu.Lock()
 	s.enqueue(c)
 	s.mu.Unlock()

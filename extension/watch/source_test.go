@@ -23,6 +23,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
@@ -213,12 +214,14 @@ func TestSourceRetries(t *testing.T) {
 func TestSlowPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newInformers()
-		_, st := start(t, f)
+		src, st := start(t, f)
 		release := make(chan struct{})
-		st.CheckRules(func(*ir.PolicyRule) error {
-			<-release
-			return nil
-		})
+		src.read = func(c index.Change) index.Change {
+			if _, ok := c.Object.(*gatewayv1alpha1.TailscaleRoutePolicy); ok {
+				<-release
+			}
+			return st.Read(c)
+		}
 		for _, i := range f.byKind {
 			i.Synced()
 		}

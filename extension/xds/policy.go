@@ -15,7 +15,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // Names of pseudo-headers.
@@ -63,7 +62,7 @@ func CheckRule(rule *ir.PolicyRule) error {
 		}
 		for _, h := range route.GetMatch().GetHeaders() {
 			if re := h.GetStringMatch().GetSafeRegex(); re != nil {
-				if err := parse.CheckExpression(re.GetRegex()); err != nil {
+				if err := ir.CheckExpression(re.GetRegex()); err != nil {
 					return errors.Wrapf(err, "matches[%d]: %q", i, re.GetRegex())
 				}
 			}

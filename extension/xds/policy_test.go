@@ -6,19 +6,19 @@ package xds
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // A hostile policy has one rule, with one match and one action.
@@ -30,11 +30,8 @@ type hostile struct {
 	hostname, redirectPath  string
 }
 
-// rules returns the rules that the index accepts from a policy.
-func (h hostile) rules(t *testing.T) []*ir.PolicyRule {
-	t.Helper()
-	const ns = "shop"
-	meta := metav1.ObjectMeta{Namespace: ns, Name: "web"}
+// rules returns the rules that package parse accepts from a policy.
+func (h hostile) rules() []*ir.PolicyRule {
 	m := gatewayv1alpha1.RoutePolicyMatch{
 		Path:    &gwapiv1.HTTPPathMatch{Type: ptr.To(gwapiv1.PathMatchType(h.pathType)), Value: ptr.To(h.path)},
 		Headers: []gwapiv1.HTTPHeaderMatch{{Type: ptr.To(gwapiv1.HeaderMatchType(h.headerType)), Name: gwapiv1.HTTPHeaderName(h.name), Value: h.value}},
@@ -53,21 +50,12 @@ func (h hostile) rules(t *testing.T) []*ir.PolicyRule {
 			Set: []gwapiv1.HTTPHeader{{Name: gwapiv1.HTTPHeaderName(h.set), Value: h.setValue}}, Remove: []string{h.set},
 		}}
 	}
-	p := &gatewayv1alpha1.TailscaleRoutePolicy{ObjectMeta: meta}
+	p := &gatewayv1alpha1.TailscaleRoutePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	p.Spec.TargetRefs = []gwapiv1.LocalPolicyTargetReferenceWithSectionName{{
 		LocalPolicyTargetReference: gwapiv1.LocalPolicyTargetReference{Group: gwapiv1.GroupName, Kind: "HTTPRoute", Name: "web"},
 	}}
 	p.Spec.Rules = []gatewayv1alpha1.RoutePolicyRule{{Name: "a", Matches: []gatewayv1alpha1.RoutePolicyMatch{m}, Actions: []gatewayv1alpha1.RoutePolicyAction{action}}}
-	r := &gwapiv1.HTTPRoute{ObjectMeta: meta}
-	r.Spec.ParentRefs = []gwapiv1.ParentReference{{Name: "gw"}}
-	gw := &gwapiv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "gw"}}
-
-	s := index.NewStore()
-	if err := s.Apply(index.Change{Object: gw}, index.Change{Object: r}, index.Change{Object: p}); err != nil {
-		t.Fatal(err)
-	}
-	n := types.NamespacedName{Namespace: ns, Name: "web"}
-	return s.Snapshot().PolicyRules(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: n}, "", types.NamespacedName{Namespace: ns, Name: "gw"}, "")
+	return slices.DeleteFunc(parse.ParseRoutePolicy(p).Rules, func(r *ir.PolicyRule) bool { return r.Problem != "" })
 }
 
 // routes returns the routes that the extension makes of a policy.
@@ -79,10 +67,10 @@ func (h hostile) routes(t *testing.T) []*routev3.Route {
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: "c"}}},
 	}
-	for _, r := range h.rules(t) {
+	for _, r := range h.rules() {
 		for i := range r.Matches {
 			if err := CheckRule(r); err != nil {
-				t.Fatalf("the index accepts an invalid rule: %v", err)
+				t.Fatalf("an invalid rule is accepted: %v", err)
 			}
 			route, err := routeOf(base, r, &r.Matches[i], nil, nil)
 			if err != nil {
@@ -162,7 +150,7 @@ func TestHostilePolicies(t *testing.T) {
 	}
 }
 
-// TestCheckRule checks rules that the index would have dropped.
+// TestCheckRule checks rules that package parse would have omitted.
 func TestCheckRule(t *testing.T) {
 	cases := map[string]ir.PolicyRule{
 		"Expression": {Deny: true, Matches: []ir.PolicyMatch{{}, {Match: ir.Match{PathType: "RegularExpression", Path: `\Q/x`}}}},

@@ -25,7 +25,7 @@ var uncritical = map[string]struct {
 }{
 	"extension/credentials/authority.go":                   {1, "It cuts a text."},
 	"extension/explain/overview.go":                        {1, "Only people read it."},
-	"extension/parse/expression.go":                        {1, "It cuts a text."},
+	"extension/ir/expression.go":                           {1, "It cuts a text."},
 	"extension/events/reporter.go":                         {1, "The other events follow in the next round."},
 	"extension/explain/generated.go":                       {1, "Only people read it."},
 	"extension/gateways/identity.go":                       {1, "Only people read it."},

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package parse
+package ir
 
 import (
 	"strings"
@@ -51,13 +51,13 @@ func TestCheckPathExpression(t *testing.T) {
 			if tc.kind == "" {
 				tc.kind = "RegularExpression"
 			}
-			_, err := newPrograms().checkPath(tc.kind, tc.path)
+			_, err := NewPrograms().CheckPath(tc.kind, tc.path)
 			got := ""
 			if err != nil {
 				got = err.Error()
 			}
 			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("%s\ncheckPath(%q): want %q, got %q", tc.reason, tc.path, tc.want, got)
+				t.Errorf("%s\nCheckPath(%q): want %q, got %q", tc.reason, tc.path, tc.want, got)
 			}
 		})
 	}
