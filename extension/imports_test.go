@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestPurePackages checks that the packages that parse objects and answer hooks import no
+// TestPurePackages checks that the packages that parse objects, answer hooks and plan import no
 // informers and nothing else of the API server's machinery, not even indirectly.
 func TestPurePackages(t *testing.T) {
 	t.Parallel()
@@ -21,7 +21,7 @@ func TestPurePackages(t *testing.T) {
 		"sigs.k8s.io/controller-runtime/pkg/manager",
 		"github.com/tailscale-gateway/tailscale-gateway/extension/watch",
 	}
-	for _, p := range []string{"./ir", "./parse", "./index", "./xds", "./hooks", "./eds"} {
+	for _, p := range []string{"./ir", "./parse", "./index", "./xds", "./hooks", "./eds", "./gateways/routes", "./gateways/protect", "./gateways/report"} {
 		t.Run(p, func(t *testing.T) {
 			t.Parallel()
 			out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", p).Output()

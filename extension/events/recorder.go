@@ -20,7 +20,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
 // Reasons of events.
@@ -82,8 +81,8 @@ func (e *EventRecorder) write(ctx context.Context, route ir.RouteKey, kind, reas
 			Namespace: route.Namespace, Name: route.Name, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
 		},
 		Type: kind, Reason: reason, Message: message,
-		Source:              corev1.EventSource{Component: reconcile.ManagedBy},
-		ReportingController: reconcile.ManagedBy,
+		Source:              corev1.EventSource{Component: ir.ManagedBy},
+		ReportingController: ir.ManagedBy,
 		FirstTimestamp:      at, LastTimestamp: at, Count: 1,
 	}
 	err = e.writer.Create(ctx, ev)

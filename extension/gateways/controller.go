@@ -18,6 +18,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/report"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
@@ -176,13 +177,13 @@ func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) erro
 		c.metrics.set(n, nil)
 		return nil
 	}
-	if v.object == nil {
+	if v.Object == nil {
 		return errors.Join(c.writeRoutes(ctx, v, nil), c.removeReport(ctx, v))
 	}
 	r := plan(v.input)
 	failed := c.writeRoutes(ctx, v, r.routes)
 	r.fillReport()
-	c.metrics.set(n, r.generated())
+	c.metrics.set(n, report.Generated(r.routes))
 	return errors.Join(failed, c.writeReport(ctx, v, r.report))
 }
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 )
 
 // The default patterns of the schema.
@@ -91,12 +91,12 @@ spec:
 }
 
 // lines formats desired routes: DIRECTION HOST PREFIX -> BACKEND STATE MESSAGE.
-func lines(desired []*desiredRoute) []string {
+func lines(desired []*routes.Desired) []string {
 	var out []string
 	for _, w := range desired {
 		backend := "-"
-		if w.generate {
-			backend = fmt.Sprintf("%s/%s:%d", w.backend.Namespace, w.backend.Name, w.backend.Port)
+		if w.Generate {
+			backend = fmt.Sprintf("%s/%s:%d", w.Backend.Namespace, w.Backend.Name, w.Backend.Port)
 		}
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s%s -> %s %s %s", w.Direction, w.Hostname, w.PathPrefix, backend, w.State, w.Message)))
 	}
@@ -285,12 +285,12 @@ func TestGenerated(t *testing.T) {
 }
 
 // generatedObjects returns the objects that the API server would have for desired routes.
-func generatedObjects(t *testing.T, inputs input, desired []*desiredRoute) []client.Object {
+func generatedObjects(t *testing.T, inputs input, desired []*routes.Desired) []client.Object {
 	t.Helper()
 	var out []client.Object
 	for _, w := range desired {
-		if w.generate {
-			out = append(out, routeOf(inputs.object, w))
+		if w.Generate {
+			out = append(out, routes.New(inputs.Object, w))
 		}
 	}
 	return out
@@ -320,8 +320,8 @@ func TestGeneratedState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objs := objects(t, gateway, joins(discovers("prod", "HTTP", defaultEgress)), found("prod", "True", "nas"))
 			inputs := inputOf(t, objs...)
-			route := httpRoute(inputs.object, plan(inputs).routes[0])
-			inputs.generated = []client.Object{route}
+			route := routes.NewHTTPRoute(inputs.Object, plan(inputs).routes[0])
+			inputs.Generated = []client.Object{route}
 			for _, p := range tc.parents {
 				route.Status.Parents = append(route.Status.Parents, gwapiv1.RouteParentStatus{Conditions: p})
 			}
@@ -403,7 +403,7 @@ func TestGeneratedRetained(t *testing.T) {
 			objs := append(objects(t, append([]string{gateway}, manifests...)...), existing...)
 			var got []string
 			for _, w := range plan(inputOf(t, objs...)).routes {
-				got = append(got, fmt.Sprint(w.Hostname, " ", w.retained))
+				got = append(got, fmt.Sprint(w.Hostname, " ", w.Retained))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
@@ -450,17 +450,5 @@ func BenchmarkPlan(b *testing.B) {
 	input := inputOf(b, objs...)
 	for b.Loop() {
 		plan(input)
-	}
-}
-
-// TestDescription checks that the description of a route is one line for any name of a device.
-func TestDescription(t *testing.T) {
-	o := &gatewayv1alpha1.TailscaleGateway{}
-	o.Namespace, o.Name = "shop", "web"
-	w := &desiredRoute{target: "the device a\nb\x1b[2J\u2028c of tailnet prod"}
-	w.Hostname, w.PathPrefix, w.Tailnet = "nas.tailscale.local", "/", "prod"
-	want := "Generated for TailscaleGateway shop/web, which sends nas.tailscale.local/ to the device a b [2J c of tailnet prod. To change it, edit routeGeneration of tailnet prod there: changes to this object are undone."
-	if got := metaOf(o, w).Annotations[descriptionKey]; got != want {
-		t.Errorf("want %q, got %q", want, got)
 	}
 }

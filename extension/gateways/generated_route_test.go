@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 )
 
 // TestHTTPRoute checks all fields of a route to a service with TLS.
@@ -50,17 +52,17 @@ spec:
   validation: {hostname: grafana.prod.ts.net, wellKnownCACertificates: System}
 `)
 	want[0].SetUID("")
-	if diff := cmp.Diff(want[0], client.Object(httpRoute(inputs.object, w))); diff != "" {
+	if diff := cmp.Diff(want[0], client.Object(routes.NewHTTPRoute(inputs.Object, w))); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	policy, ok := want[1].(*gwapiv1.BackendTLSPolicy)
 	if !ok {
 		t.Fatal("the policy is of another kind")
 	}
-	if diff := cmp.Diff(policy.Spec, tlsPolicy(inputs.object, w).Spec); diff != "" {
+	if diff := cmp.Diff(policy.Spec, routes.NewTLSPolicy(inputs.Object, w).Spec); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(httpRoute(inputs.object, w).ObjectMeta, tlsPolicy(inputs.object, w).ObjectMeta); diff != "" {
+	if diff := cmp.Diff(routes.NewHTTPRoute(inputs.Object, w).ObjectMeta, routes.NewTLSPolicy(inputs.Object, w).ObjectMeta); diff != "" {
 		t.Errorf("the metadata of the policy differs from the route's:\n%s", diff)
 	}
 }
@@ -77,9 +79,9 @@ func TestGRPCRoute(t *testing.T) {
 		if w.Service != "rpc" {
 			continue
 		}
-		got, ok := routeOf(inputs.object, w).(*gwapiv1.GRPCRoute)
+		got, ok := routes.New(inputs.Object, w).(*gwapiv1.GRPCRoute)
 		if !ok {
-			t.Fatalf("%T, want a GRPCRoute", routeOf(inputs.object, w))
+			t.Fatalf("%T, want a GRPCRoute", routes.New(inputs.Object, w))
 		}
 		want := objects(t, `
 apiVersion: gateway.networking.k8s.io/v1
@@ -95,42 +97,9 @@ spec:
 		if diff := cmp.Diff(routeSpec(want), routeSpec(got)); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
-		inputs.generated = append(inputs.generated, got)
+		inputs.Generated = append(inputs.Generated, got)
 	}
-	if diff := cmp.Diff(map[string]string{"rpc": kindGRPCRoute, "both": kindHTTPRoute}, kinds); diff != "" {
+	if diff := cmp.Diff(map[string]string{"rpc": routes.KindGRPCRoute, "both": routes.KindHTTPRoute}, kinds); diff != "" {
 		t.Errorf("kinds: -want, +got:\n%s", diff)
-	}
-}
-
-// TestRewrite checks the host name and path that a backend receives.
-func TestRewrite(t *testing.T) {
-	cases := map[string]struct {
-		reason       string
-		prefix, fqdn string
-		want         string
-	}{
-		"Nothing": {reason: "Without a path prefix and a host name no filter is needed.", prefix: "/", want: "none"},
-		"Path":    {reason: "The filter removes the prefix.", prefix: "/a", want: "/"},
-		"Host":    {reason: "The filter sets the host name of the service.", prefix: "/", fqdn: "a.b", want: "a.b"},
-		"Both":    {reason: "The filter changes both.", prefix: "/a", fqdn: "a.b", want: "a.b/"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := &desiredRoute{fqdn: tc.fqdn}
-			w.PathPrefix = tc.prefix
-			got := "none"
-			if f := rewrite(w); f != nil {
-				got = ""
-				if f.Hostname != nil {
-					got += string(*f.Hostname)
-				}
-				if f.Path != nil {
-					got += *f.Path.ReplacePrefixMatch
-				}
-			}
-			if got != tc.want {
-				t.Errorf("%s\nrewrite(...): want %q, got %q", tc.reason, tc.want, got)
-			}
-		})
 	}
 }

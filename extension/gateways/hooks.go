@@ -17,7 +17,8 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // hooksInterval is the minimum time between two updates of a report with hooks by one replica.
@@ -42,7 +43,7 @@ func (c *Controller) CountHooks(ctx context.Context) error {
 
 // countHooks adds the hooks since the last update to all reports.
 func (c *Controller) countHooks(ctx context.Context, reported hookCounts) {
-	if !c.has(kindTailscaleGateway) {
+	if !c.has(routes.KindTailscaleGateway) {
 		return
 	}
 	existing := map[types.UID]bool{}
@@ -82,7 +83,7 @@ func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayRep
 		}
 		previous := current.DeepCopy()
 		current.Spec.Extension.Hooks = addedHooks(current.Spec.Extension.Hooks, *delta)
-		return c.client.Patch(ctx, current, client.MergeFromWithOptions(previous, client.MergeFromWithOptimisticLock{}), client.FieldOwner(reconcile.ManagedBy))
+		return c.client.Patch(ctx, current, client.MergeFromWithOptions(previous, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ir.ManagedBy))
 	})
 	if err != nil {
 		return errors.Wrap(client.IgnoreNotFound(err), "cannot patch GatewayReport")

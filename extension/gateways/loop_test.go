@@ -107,7 +107,7 @@ func TestLoops(t *testing.T) {
 				got[name] = nil
 				inputs := inputFor(t, types.NamespacedName{Namespace: name, Name: name}, objects(t, append(manifests, httpGateway(name))...)...)
 				for _, w := range plan(inputs).routes {
-					if !w.generate {
+					if !w.Generate {
 						got[name] = append(got[name], w.Service)
 						t.Log(w.State, w.Message)
 					}

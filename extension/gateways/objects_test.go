@@ -14,6 +14,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
@@ -43,54 +44,54 @@ func inputOf(t testing.TB, objs ...client.Object) input {
 func inputFor(t testing.TB, n types.NamespacedName, objs ...client.Object) input {
 	t.Helper()
 	inputs := input{
-		permitted: func(r ir.RouteKey, b ir.BackendRef) bool {
+		Input: routes.Input{Permitted: func(r ir.RouteKey, b ir.BackendRef) bool {
 			return b.Namespace == r.Namespace || b.Namespace == "open"
-		},
+		}},
 		extension: tailnetv1alpha1.ReportedExtension{Version: "v1"},
 	}
 	for _, o := range objs {
 		switch o := o.(type) {
 		case *gatewayv1alpha1.TailscaleGateway:
-			inputs.neighborhood.gateways = append(inputs.neighborhood.gateways, o)
-			inputs.peers = append(inputs.peers, o)
+			inputs.Neighborhood.Gateways = append(inputs.Neighborhood.Gateways, o)
+			inputs.Peers = append(inputs.Peers, o)
 			if client.ObjectKeyFromObject(o) == n {
-				inputs.object = o
+				inputs.Object = o
 			}
 		case *gwapiv1.Gateway:
-			inputs.gateway = o
+			inputs.Gateway = o
 		case *gwapiv1beta1.ReferenceGrant:
-			if inputs.grants == nil {
-				inputs.grants = refgrant.Grants{}
+			if inputs.Grants == nil {
+				inputs.Grants = refgrant.Grants{}
 			}
-			inputs.grants[client.ObjectKeyFromObject(o)] = &o.Spec
+			inputs.Grants[client.ObjectKeyFromObject(o)] = &o.Spec
 		case *gwapiv1.ListenerSet:
-			inputs.sets = append(inputs.sets, o)
+			inputs.Sets = append(inputs.Sets, o)
 		case *gatewayv1alpha1.TailscaleServices:
 			if isLocal(o) && o.Namespace == n.Namespace {
-				inputs.local.services = append(inputs.local.services, o)
+				inputs.Local.Services = append(inputs.Local.Services, o)
 			}
 			if gatewayBackend(o) != nil {
-				inputs.neighborhood.services = append(inputs.neighborhood.services, o)
+				inputs.Neighborhood.Services = append(inputs.Neighborhood.Services, o)
 			}
-			if ownerByLabels(o) == n {
-				inputs.services = append(inputs.services, o)
+			if routes.Owner(o) == n {
+				inputs.Services = append(inputs.Services, o)
 			}
 		case *gatewayv1alpha1.TailscaleEndpoints:
 			if isLocal(o) && o.Namespace == n.Namespace {
-				inputs.local.endpoints = append(inputs.local.endpoints, o)
+				inputs.Local.Endpoints = append(inputs.Local.Endpoints, o)
 			}
-			inputs.neighborhood.endpoints = append(inputs.neighborhood.endpoints, o)
-			if ownerByLabels(o) == n {
-				inputs.endpoints = append(inputs.endpoints, o)
+			inputs.Neighborhood.Endpoints = append(inputs.Neighborhood.Endpoints, o)
+			if routes.Owner(o) == n {
+				inputs.Endpoints = append(inputs.Endpoints, o)
 			}
 		default:
-			if generatedParents(o) != nil && ownerByLabels(o) == n {
-				inputs.generated = append(inputs.generated, o)
+			if routes.IsManaged(o) && routes.Owner(o) == n {
+				inputs.Generated = append(inputs.Generated, o)
 			}
-			inputs.routes = append(inputs.routes, o)
+			inputs.Routes = append(inputs.Routes, o)
 		}
 	}
-	inputs.peers = slices.DeleteFunc(inputs.peers, func(p *gatewayv1alpha1.TailscaleGateway) bool { return p.GatewayName() != inputs.object.GatewayName() })
+	inputs.Peers = slices.DeleteFunc(inputs.Peers, func(p *gatewayv1alpha1.TailscaleGateway) bool { return p.GatewayName() != inputs.Object.GatewayName() })
 	return inputs
 }
 

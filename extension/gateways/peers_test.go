@@ -18,6 +18,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
@@ -51,25 +52,25 @@ spec:
 
 // converge plans for the TailscaleGateways in turn, each with the routes of the others, until
 // no routes change. It returns the routes, and the outcome of each desired route.
-func converge(t *testing.T, all, routes []client.Object, keys ...types.NamespacedName) ([]client.Object, map[string][]string) {
+func converge(t *testing.T, all, existing []client.Object, keys ...types.NamespacedName) ([]client.Object, map[string][]string) {
 	t.Helper()
 	outcome := map[string][]string{}
 	for range 10 {
-		previous := routes
+		previous := existing
 		for _, n := range keys {
-			i := inputFor(t, n, append(append([]client.Object{}, all...), routes...)...)
+			i := inputFor(t, n, append(append([]client.Object{}, all...), existing...)...)
 			p := plan(i)
 			outcome[n.String()] = lines(p.routes)
 			updated := generatedObjects(t, i, p.routes)
-			for _, r := range routes {
-				if ownerByLabels(r) != n {
+			for _, r := range existing {
+				if routes.Owner(r) != n {
 					updated = append(updated, r)
 				}
 			}
-			routes = updated
+			existing = updated
 		}
-		if cmp.Diff(byKey(previous), byKey(routes)) == "" {
-			return routes, outcome
+		if cmp.Diff(byKey(previous), byKey(existing)) == "" {
+			return existing, outcome
 		}
 	}
 	t.Fatalf("the plans do not converge: %v", outcome)
@@ -101,14 +102,14 @@ func TestUngrantedPeer(t *testing.T) {
 	theirs := types.NamespacedName{Namespace: "team", Name: "web"}
 	all := objects(t, gateway, manifestFor(egress, "shop", "web", 9), found("prod", "True", "nas"), manifestFor(egress, "team", "web", 1), manifestFor(found("prod", "True", "nas"), "team", "web", 0))
 	granted := inputFor(t, theirs, all...)
-	routes := generatedObjects(t, granted, plan(granted).routes)
-	inputs := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(routes, all...)...)
-	ls := listenersOf(inputs.gateway, inputs.sets)
-	if got := len(inputs.precedingRoutes(ls)); got != 1 {
+	existing := generatedObjects(t, granted, plan(granted).routes)
+	inputs := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(existing, all...)...)
+	ls := routes.Listeners(inputs.Gateway, inputs.Sets)
+	if got := len(inputs.Preceding(ls)); got != 1 {
 		t.Fatalf("with a grant: want the route of the older TailscaleGateway first, got %d", got)
 	}
-	inputs.grants = refgrant.Grants{}
-	if got := inputs.precedingRoutes(ls); len(got) != 0 {
+	inputs.Grants = refgrant.Grants{}
+	if got := inputs.Preceding(ls); len(got) != 0 {
 		t.Errorf("without a grant: want no route first, got %v", got)
 	}
 }
@@ -120,30 +121,30 @@ func TestRefusedTailnet(t *testing.T) {
 	theirs := types.NamespacedName{Namespace: "team", Name: "web"}
 	all := objects(t, gateway, manifestFor(egress, "shop", "web", 9), found("prod", "True", "nas"), manifestFor(egress, "team", "web", 1), manifestFor(found("prod", "True", "nas"), "team", "web", 0))
 	allowed := inputFor(t, theirs, all...)
-	routes := generatedObjects(t, allowed, plan(allowed).routes)
-	if len(routes) != 1 {
-		t.Fatalf("want a route where the tailnet allows the namespace, got %v", routes)
+	existing := generatedObjects(t, allowed, plan(allowed).routes)
+	if len(existing) != 1 {
+		t.Fatalf("want a route where the tailnet allows the namespace, got %v", existing)
 	}
 	refuse := func(o *gatewayv1alpha1.TailscaleGateway) {
 		o.Status.SetConditions(xpv2.Condition{Type: meta.TypeTailnetsValid, Status: corev1.ConditionFalse, Reason: meta.ReasonNamespaceNotAllowed})
 		o.Status.DependencyStatus = []gatewayv1alpha1.DependencyStatus{{Kind: gatewayv1alpha1.TailscaleTailnetKind, Name: "prod"}}
 	}
-	previous := allowed.object.DeepCopy()
-	refuse(allowed.object)
+	previous := allowed.Object.DeepCopy()
+	refuse(allowed.Object)
 	if got := plan(allowed).routes; len(got) != 0 {
 		t.Errorf("want no route where the tailnet does not allow the namespace, got %v", got)
 	}
-	if same(previous, allowed.object) {
+	if same(previous, allowed.Object) {
 		t.Error("a tailnet that refuses the namespace is a change")
 	}
 
-	inputs := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(routes, all...)...)
-	for _, p := range inputs.peers {
+	inputs := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(existing, all...)...)
+	for _, p := range inputs.Peers {
 		if p.Namespace == theirs.Namespace {
 			refuse(p)
 		}
 	}
-	if got := inputs.precedingRoutes(listenersOf(inputs.gateway, inputs.sets)); len(got) != 0 {
+	if got := inputs.Preceding(routes.Listeners(inputs.Gateway, inputs.Sets)); len(got) != 0 {
 		t.Errorf("want no route first, got %v", got)
 	}
 }

@@ -4,59 +4,21 @@
 package gateways
 
 import (
-	"cmp"
-	"slices"
+	"k8s.io/apimachinery/pkg/types"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/protect"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/report"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 )
 
 // An input holds all objects that concern one TailscaleGateway. The objects are read-only.
 type input struct {
-	object *gatewayv1alpha1.TailscaleGateway
-
-	// gateway is nil if it does not exist.
-	gateway *gwapiv1.Gateway
-	sets    []*gwapiv1.ListenerSet
-
-	// routes to the Gateway and its ListenerSets, in any order.
-	routes []client.Object
-
-	// peers are the TailscaleGateways of the Gateway, in any order, possibly including the
-	// object.
-	peers []*gatewayv1alpha1.TailscaleGateway
-
-	// endpoints discover for the TailscaleGateway.
-	endpoints []*gatewayv1alpha1.TailscaleEndpoints
-
-	// local holds the TailscaleEndpoints and TailscaleServices of the namespace that no
-	// TailscaleGateway composed, in any order.
-	local local
-
-	// services are the TailscaleServices that are composed for the TailscaleGateway.
-	services []*gatewayv1alpha1.TailscaleServices
-
-	// neighborhood holds the objects that may lead back to the Gateway.
-	neighborhood neighborhood
-
-	// generated holds the existing generated routes.
-	generated []client.Object
-
-	// permitted reports whether a route may reference a Service.
-	permitted func(ir.RouteKey, ir.BackendRef) bool
-
-	// grants are the ReferenceGrants of all namespaces. Without a grant in the Gateway's
-	// namespace, only TailscaleGateways of that namespace may share the Gateway.
-	grants refgrant.Grants
+	routes.Input
 
 	// guards are the policies that may protect backends, in any order. policiesKnown reports
 	// that the list is complete.
-	guards        []*guard
+	guards        []*protect.Guard
 	policiesKnown bool
 
 	// report is the existing report. Nil if there is none.
@@ -66,68 +28,42 @@ type input struct {
 	extension tailnetv1alpha1.ReportedExtension
 }
 
-// granted reports whether the TailscaleGateway may share the Gateway.
-func (inputs input) granted() bool {
-	return inputs.grants.PermitGateway(inputs.object.Namespace, inputs.object.GatewayName())
-}
-
 // A result holds the desired objects.
 type result struct {
-	routes []*desiredRoute
-	report tailnetv1alpha1.GatewayReportSpec
+	routes []*routes.Desired
 
-	// userRoutes are the routes of users, up to the maximum. omitted counts those that are left
-	// out.
-	userRoutes []tailnetv1alpha1.ReportedRoute
-	omitted    tailnetv1alpha1.ReportedOmissions
-
-	// previous is what the existing report contains.
-	previous earlier
+	// content is what the report contains, and report has the desired routes as well.
+	content report.Content
+	report  tailnetv1alpha1.GatewayReportSpec
 }
 
 // plan returns the desired objects for a TailscaleGateway with tailnets. The result does not
 // depend on the order of the input.
 func plan(inputs input) result {
-	ls := listenersOf(inputs.gateway, inputs.sets)
-	out := result{previous: earlierOf(inputs.report)}
+	ls := routes.Listeners(inputs.Gateway, inputs.Sets)
 	// Without permission the namespace must not see the routes of the Gateway.
-	var userRoutes []*route
-	if inputs.granted() {
-		userRoutes = accepted(inputs.routes, ls)
-		out.routes = generated(inputs, userRoutes)
+	var userRoutes []*routes.Route
+	if inputs.Granted() {
+		userRoutes = routes.Accepted(inputs.Routes, ls)
 	}
-	resolveConflicts(inputs, out.routes, ls, userRoutes)
-	existing := map[routeID]client.Object{}
-	for _, r := range inputs.generated {
-		existing[idOf(r)] = r
+	out := result{
+		routes: routes.Plan(inputs.Input, ls, userRoutes),
+		content: report.New(report.Facts{
+			Object: inputs.Object, Granted: inputs.Granted(), Extension: inputs.extension,
+			Routes: userRoutes, Permitted: inputs.Permitted,
+			Protectors: inputs.protectors(userRoutes, ls), PoliciesKnown: inputs.policiesKnown,
+			Previous: inputs.report,
+		}),
 	}
-	for _, w := range out.routes {
-		if w.generate = w.State == ""; w.generate {
-			w.State, w.Message = routeState(existing[w.id()])
-		}
-	}
-	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: inputs.object.Name, Extension: inputs.extension, ListenersWithoutIdentity: unverifiedListeners(inputs), PoliciesKnown: inputs.policiesKnown}
-	out.userRoutes, out.omitted = reportRoutes(userRoutes, inputs.permitted, needsHostnames(inputs.object), out.previous)
-	protect(out.userRoutes, inputs.protected(userRoutes, ls))
 	out.fillReport()
 	return out
 }
 
-// generated returns the reports of the desired routes, sorted.
-func (r *result) generated() []tailnetv1alpha1.ReportedGeneratedRoute {
-	var out []tailnetv1alpha1.ReportedGeneratedRoute
-	for _, w := range r.routes {
-		g := w.ReportedGeneratedRoute
-		if !w.generate {
-			g.Name = ""
-		}
-		out = append(out, g)
-	}
-	slices.SortStableFunc(out, compareGenerated)
-	return out
-}
+// fillReport sets the report. The desired routes may have changed when they were written.
+func (r *result) fillReport() { r.report = r.content.Spec(r.routes) }
 
-// compareGenerated compares by tailnet, direction, service and namespace.
-func compareGenerated(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
-	return cmp.Or(cmp.Compare(a.Tailnet, b.Tailnet), cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Namespace, b.Namespace))
+// protectors returns what protects the Services behind routes of users.
+func (inputs input) protectors(userRoutes []*routes.Route, ls []routes.Listener) map[types.NamespacedName]string {
+	f := protect.Facts{Gateway: inputs.Gateway, Sets: inputs.Sets, Guards: inputs.guards, Grants: inputs.Grants, Permitted: inputs.Permitted}
+	return f.Protectors(userRoutes, ls)
 }

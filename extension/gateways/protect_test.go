@@ -21,18 +21,19 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/protect"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // policyIn returns the guard of a policy of Envoy Gateway in a namespace with targets in its spec.
-func policyIn(t *testing.T, kind, namespace, spec string) *guard {
+func policyIn(t *testing.T, kind, namespace, spec string) *protect.Guard {
 	t.Helper()
 	o := parse.NewPolicy(kind)
 	if err := yaml.Unmarshal([]byte("metadata: {name: jwt, namespace: "+namespace+"}\nspec: "+spec), &o.Object); err != nil {
 		t.Fatal(err)
 	}
 	o.SetGroupVersionKind(parse.NewPolicy(kind).GroupVersionKind())
-	g, err := policyGuard(o)
+	g, err := protect.PolicyGuard(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,19 +41,19 @@ func policyIn(t *testing.T, kind, namespace, spec string) *guard {
 }
 
 // securityPolicyIn returns the guard of a SecurityPolicy.
-func securityPolicyIn(t *testing.T, namespace, spec string) *guard {
+func securityPolicyIn(t *testing.T, namespace, spec string) *protect.Guard {
 	t.Helper()
 	return policyIn(t, "SecurityPolicy", namespace, spec)
 }
 
 // routePolicyIn returns the guard of a TailscaleRoutePolicy in a namespace with a target.
-func routePolicyIn(t *testing.T, namespace, target string) *guard {
+func routePolicyIn(t *testing.T, namespace, target string) *protect.Guard {
 	t.Helper()
 	o := &gatewayv1alpha1.TailscaleRoutePolicy{}
 	if err := yaml.Unmarshal([]byte("metadata: {name: staff, namespace: "+namespace+"}\nspec: {targetRefs: ["+target+"]}"), o); err != nil {
 		t.Fatal(err)
 	}
-	return routePolicyGuard(o)
+	return protect.RoutePolicyGuard(o)
 }
 
 // policyGrant returns a ReferenceGrant that permits SecurityPolicies of a namespace to select
@@ -87,35 +88,35 @@ func TestProtected(t *testing.T) {
 	all := map[string]string{"shop/app:80": policy, "shop/app:81": policy, "shop/api:80": policy}
 	cases := map[string]struct {
 		reason  string
-		guards  []*guard
+		guards  []*protect.Guard
 		objects []string
 		want    map[string]string
 	}{
 		"None":             {reason: "Without policies no backend is protected."},
-		"Route":            {reason: "A policy of a route protects all backends of the route.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
-		"OldForm":          {reason: "A policy with the deprecated targetRef protects them as well.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRef: {"+group+", kind: HTTPRoute, name: app}}")}, want: all},
-		"Rule":             {reason: "A policy of a rule protects the rule's backends, with all their ports.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: closed}]}")}, want: all},
-		"OpenRule":         {reason: "Backends of other rules are unprotected.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: open}]}")}, want: map[string]string{"shop/app:80": policy, "shop/app:81": policy}},
-		"UnknownRule":      {reason: "A policy with a misspelt rule protects the whole route.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: clsoed}]}")}, want: all},
-		"OtherKind":        {reason: "A policy of a route of another kind does not apply.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: GRPCRoute, name: app}]}")}},
-		"OtherNamespace":   {reason: "The targetRefs of a policy are in the policy's namespace.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}},
-		"TCPRoute":         {reason: "A policy may protect a TCPRoute.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: TCPRoute, name: db}]}")}, want: map[string]string{"shop/db:5432": policy}},
-		"Gateway":          {reason: "A policy of the Gateway protects all backends, including those of ListenerSets.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web}]}")}, want: map[string]string{"shop/app:80": policy, "shop/app:81": policy, "shop/api:80": policy, "shop/db:5432": policy, "team/extra:80": policy}},
-		"OtherGateway":     {reason: "A policy of another Gateway does not apply.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: other}]}")}},
-		"Listener":         {reason: "A policy of a listener protects the listener's backends.", guards: []*guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web, sectionName: db}]}")}, want: map[string]string{"shop/db:5432": policy}},
-		"ListenerSet":      {reason: "A policy of a ListenerSet protects the ListenerSet's backends.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: ListenerSet, name: extra}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
-		"Labels":           {reason: "A policy may select routes by labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchLabels: {tier: app}}]}")}, want: all},
-		"OtherLabels":      {reason: "A policy does not apply to routes with other labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchExpressions: [{key: tier, operator: NotIn, values: [app]}]}]}")}},
-		"LabelledGateway":  {reason: "A policy may select Gateways by labels.", guards: []*guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: Gateway, matchLabels: {tier: public}}]}")}, want: map[string]string{"shop/app:80": policy, "shop/app:81": policy, "shop/api:80": policy, "shop/db:5432": policy, "team/extra:80": policy}},
-		"Elsewhere":        {reason: "Policies of other namespaces need a ReferenceGrant, because they could otherwise withdraw any backend.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}},
-		"ElsewhereGranted": {reason: "Policies with a ReferenceGrant apply.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}, objects: []string{policyGrant("edge", "shop")}, want: map[string]string{"shop/app:80": "SecurityPolicy edge/jwt", "shop/app:81": "SecurityPolicy edge/jwt", "shop/api:80": "SecurityPolicy edge/jwt"}},
-		"ElsewhereSame":    {reason: "A policy that selects in the same namespace applies only there.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: Same}}]}")}, objects: []string{policyGrant("edge", "shop")}},
-		"Ours":             {reason: "A TailscaleRoutePolicy protects, too.", guards: []*guard{routePolicyIn(t, "shop", "{"+group+", kind: HTTPRoute, name: app, sectionName: closed}")}, want: map[string]string{"shop/app:80": ours, "shop/app:81": ours, "shop/api:80": ours}},
-		"Unknown":          {reason: "A target of an unknown kind counts for the policy's namespace.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{group: gateway.networking.x-k8s.io, kind: XListenerSet, name: extra}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
-		"UnknownSelector":  {reason: "So does a selector of an unknown kind.", guards: []*guard{securityPolicyIn(t, "team", "{targetSelectors: [{kind: XListenerSet}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
-		"Class":            {reason: "A patch of a class is for all its Gateways, from any namespace.", guards: []*guard{policyIn(t, "EnvoyPatchPolicy", "edge", "{targetRef: {"+group+", kind: GatewayClass, name: eg}}")}, want: map[string]string{"shop/app:80": "EnvoyPatchPolicy edge/jwt", "shop/app:81": "EnvoyPatchPolicy edge/jwt", "shop/api:80": "EnvoyPatchPolicy edge/jwt", "shop/db:5432": "EnvoyPatchPolicy edge/jwt", "team/extra:80": "EnvoyPatchPolicy edge/jwt"}},
-		"OtherClass":       {reason: "A patch of another class does not apply.", guards: []*guard{policyIn(t, "EnvoyPatchPolicy", "shop", "{targetRef: {"+group+", kind: GatewayClass, name: other}}")}},
-		"First":            {reason: "Of several policies, the first is reported.", guards: []*guard{routePolicyIn(t, "shop", "{"+group+", kind: HTTPRoute, name: app}"), securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
+		"Route":            {reason: "A policy of a route protects all backends of the route.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
+		"OldForm":          {reason: "A policy with the deprecated targetRef protects them as well.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRef: {"+group+", kind: HTTPRoute, name: app}}")}, want: all},
+		"Rule":             {reason: "A policy of a rule protects the rule's backends, with all their ports.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: closed}]}")}, want: all},
+		"OpenRule":         {reason: "Backends of other rules are unprotected.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: open}]}")}, want: map[string]string{"shop/app:80": policy, "shop/app:81": policy}},
+		"UnknownRule":      {reason: "A policy with a misspelt rule protects the whole route.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app, sectionName: clsoed}]}")}, want: all},
+		"OtherKind":        {reason: "A policy of a route of another kind does not apply.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: GRPCRoute, name: app}]}")}},
+		"OtherNamespace":   {reason: "The targetRefs of a policy are in the policy's namespace.", guards: []*protect.Guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}},
+		"TCPRoute":         {reason: "A policy may protect a TCPRoute.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: TCPRoute, name: db}]}")}, want: map[string]string{"shop/db:5432": policy}},
+		"Gateway":          {reason: "A policy of the Gateway protects all backends, including those of ListenerSets.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web}]}")}, want: map[string]string{"shop/app:80": policy, "shop/app:81": policy, "shop/api:80": policy, "shop/db:5432": policy, "team/extra:80": policy}},
+		"OtherGateway":     {reason: "A policy of another Gateway does not apply.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: other}]}")}},
+		"Listener":         {reason: "A policy of a listener protects the listener's backends.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: Gateway, name: web, sectionName: db}]}")}, want: map[string]string{"shop/db:5432": policy}},
+		"ListenerSet":      {reason: "A policy of a ListenerSet protects the ListenerSet's backends.", guards: []*protect.Guard{securityPolicyIn(t, "team", "{targetRefs: [{"+group+", kind: ListenerSet, name: extra}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
+		"Labels":           {reason: "A policy may select routes by labels.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchLabels: {tier: app}}]}")}, want: all},
+		"OtherLabels":      {reason: "A policy does not apply to routes with other labels.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: HTTPRoute, matchExpressions: [{key: tier, operator: NotIn, values: [app]}]}]}")}},
+		"LabelledGateway":  {reason: "A policy may select Gateways by labels.", guards: []*protect.Guard{securityPolicyIn(t, "shop", "{targetSelectors: [{kind: Gateway, matchLabels: {tier: public}}]}")}, want: map[string]string{"shop/app:80": policy, "shop/app:81": policy, "shop/api:80": policy, "shop/db:5432": policy, "team/extra:80": policy}},
+		"Elsewhere":        {reason: "Policies of other namespaces need a ReferenceGrant, because they could otherwise withdraw any backend.", guards: []*protect.Guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}},
+		"ElsewhereGranted": {reason: "Policies with a ReferenceGrant apply.", guards: []*protect.Guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}, objects: []string{policyGrant("edge", "shop")}, want: map[string]string{"shop/app:80": "SecurityPolicy edge/jwt", "shop/app:81": "SecurityPolicy edge/jwt", "shop/api:80": "SecurityPolicy edge/jwt"}},
+		"ElsewhereSame":    {reason: "A policy that selects in the same namespace applies only there.", guards: []*protect.Guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: Same}}]}")}, objects: []string{policyGrant("edge", "shop")}},
+		"Ours":             {reason: "A TailscaleRoutePolicy protects, too.", guards: []*protect.Guard{routePolicyIn(t, "shop", "{"+group+", kind: HTTPRoute, name: app, sectionName: closed}")}, want: map[string]string{"shop/app:80": ours, "shop/app:81": ours, "shop/api:80": ours}},
+		"Unknown":          {reason: "A target of an unknown kind counts for the policy's namespace.", guards: []*protect.Guard{securityPolicyIn(t, "team", "{targetRefs: [{group: gateway.networking.x-k8s.io, kind: XListenerSet, name: extra}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
+		"UnknownSelector":  {reason: "So does a selector of an unknown kind.", guards: []*protect.Guard{securityPolicyIn(t, "team", "{targetSelectors: [{kind: XListenerSet}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
+		"Class":            {reason: "A patch of a class is for all its Gateways, from any namespace.", guards: []*protect.Guard{policyIn(t, "EnvoyPatchPolicy", "edge", "{targetRef: {"+group+", kind: GatewayClass, name: eg}}")}, want: map[string]string{"shop/app:80": "EnvoyPatchPolicy edge/jwt", "shop/app:81": "EnvoyPatchPolicy edge/jwt", "shop/api:80": "EnvoyPatchPolicy edge/jwt", "shop/db:5432": "EnvoyPatchPolicy edge/jwt", "team/extra:80": "EnvoyPatchPolicy edge/jwt"}},
+		"OtherClass":       {reason: "A patch of another class does not apply.", guards: []*protect.Guard{policyIn(t, "EnvoyPatchPolicy", "shop", "{targetRef: {"+group+", kind: GatewayClass, name: other}}")}},
+		"First":            {reason: "Of several policies, the first is reported.", guards: []*protect.Guard{routePolicyIn(t, "shop", "{"+group+", kind: HTTPRoute, name: app}"), securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

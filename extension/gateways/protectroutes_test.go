@@ -10,6 +10,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 )
 
 // TestProtectedCost checks that a policy costs for its targets, not for all routes of a Gateway: both may
@@ -24,12 +26,12 @@ func TestProtectedCost(t *testing.T) {
 		for i := range n {
 			inputs.guards = append(inputs.guards, routePolicyIn(t, "shop", fmt.Sprintf("{group: gateway.networking.k8s.io, kind: HTTPRoute, name: app%d}", i)))
 		}
-		ls := listenersOf(inputs.gateway, inputs.sets)
-		routes := accepted(inputs.routes, ls)
-		if protected := inputs.protected(routes, ls); len(routes) != n || len(protected) != 1 {
-			t.Fatalf("want %d routes and a protected Service, got %d and %v", n, len(routes), protected)
+		ls := routes.Listeners(inputs.Gateway, inputs.Sets)
+		userRoutes := routes.Accepted(inputs.Routes, ls)
+		if protected := inputs.protectors(userRoutes, ls); len(userRoutes) != n || len(protected) != 1 {
+			t.Fatalf("want %d routes and a protected Service, got %d and %v", n, len(userRoutes), protected)
 		}
-		return testing.AllocsPerRun(3, func() { inputs.protected(routes, ls) })
+		return testing.AllocsPerRun(3, func() { inputs.protectors(userRoutes, ls) })
 	}
 	if few, many := allocs(20), allocs(200); many > 15*few {
 		t.Errorf("200 policies and routes need %.0f allocations, want about ten times the %.0f of 20", many, few)

@@ -6,7 +6,6 @@ package gateways
 import (
 	"context"
 	"slices"
-	"strings"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
@@ -14,21 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
-
-// split returns the kind and the name.
-func (k parentKey) split() (string, types.NamespacedName) {
-	kind, rest, _ := strings.Cut(string(k), "/")
-	ns, name, _ := strings.Cut(rest, "/")
-	return kind, types.NamespacedName{Namespace: ns, Name: name}
-}
 
 // list lists objects from the cache without copies. The objects are read-only.
 func (c *Controller) list(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
@@ -60,7 +55,7 @@ type view struct {
 // read reads all objects that concern one TailscaleGateway.
 func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, error) {
 	v := &view{}
-	if !c.has(kindReport) || !c.has(kindTailscaleGateway) {
+	if !c.has(kindReport) || !c.has(routes.KindTailscaleGateway) {
 		return v, nil
 	}
 	report := &tailnetv1alpha1.GatewayReport{}
@@ -86,7 +81,7 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 	if !found || o.GetDeletionTimestamp() != nil || len(o.Spec.Tailnets) == 0 {
 		return v, nil
 	}
-	v.object, v.permitted, v.extension = o, c.options.Permitted, tailnetv1alpha1.ReportedExtension{Version: c.options.Version}
+	v.Object, v.Permitted, v.extension = o, c.options.Permitted, tailnetv1alpha1.ReportedExtension{Version: c.options.Version}
 	if err := c.readEndpoints(ctx, v, n); err != nil {
 		return nil, err
 	}
@@ -111,25 +106,25 @@ func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, e
 // readGenerated reads the existing generated objects.
 func (c *Controller) readGenerated(ctx context.Context, v *view, n types.NamespacedName) error {
 	match := client.MatchingFields{byOwner: n.String()}
-	if c.has(kindHTTPRoute) {
+	if c.has(routes.KindHTTPRoute) {
 		l := &gwapiv1.HTTPRouteList{}
 		if err := c.list(ctx, l, match); err != nil {
 			return errors.Wrap(err, "cannot list generated HTTPRoutes")
 		}
 		for i := range l.Items {
-			v.generated = append(v.generated, &l.Items[i])
+			v.Generated = append(v.Generated, &l.Items[i])
 		}
 	}
-	if c.has(kindGRPCRoute) {
+	if c.has(routes.KindGRPCRoute) {
 		l := &gwapiv1.GRPCRouteList{}
 		if err := c.list(ctx, l, match); err != nil {
 			return errors.Wrap(err, "cannot list generated GRPCRoutes")
 		}
 		for i := range l.Items {
-			v.generated = append(v.generated, &l.Items[i])
+			v.Generated = append(v.Generated, &l.Items[i])
 		}
 	}
-	if c.has(kindTLSPolicy) {
+	if c.has(routes.KindTLSPolicy) {
 		l := &gwapiv1.BackendTLSPolicyList{}
 		if err := c.list(ctx, l, match); err != nil {
 			return errors.Wrap(err, "cannot list generated BackendTLSPolicies")
@@ -151,14 +146,14 @@ func (c *Controller) readEndpoints(ctx context.Context, v *view, n types.Namespa
 		return errors.Wrap(err, "cannot list TailscaleEndpoints")
 	}
 	for i := range l.Items {
-		v.endpoints = append(v.endpoints, &l.Items[i])
+		v.Endpoints = append(v.Endpoints, &l.Items[i])
 	}
 	return nil
 }
 
 // readServices reads the TailscaleServices that are composed for the TailscaleGateway.
 func (c *Controller) readServices(ctx context.Context, v *view, n types.NamespacedName) error {
-	if !c.has(kindServices) {
+	if !c.has(routes.KindServices) {
 		return nil
 	}
 	l := &gatewayv1alpha1.TailscaleServicesList{}
@@ -166,31 +161,31 @@ func (c *Controller) readServices(ctx context.Context, v *view, n types.Namespac
 		return errors.Wrap(err, "cannot list TailscaleServices")
 	}
 	for i := range l.Items {
-		v.services = append(v.services, &l.Items[i])
+		v.Services = append(v.Services, &l.Items[i])
 	}
 	return nil
 }
 
 // readLocal reads the objects that a selector may select, if there is a selector.
 func (c *Controller) readLocal(ctx context.Context, v *view) error {
-	if !slices.ContainsFunc(v.object.Spec.Tailnets, hasSelector) || !c.has(kindServices) || !c.has(kindEndpoints) {
+	if !slices.ContainsFunc(v.Object.Spec.Tailnets, routes.HasSelector) || !c.has(routes.KindServices) || !c.has(kindEndpoints) {
 		return nil
 	}
 	endpoints, services := &gatewayv1alpha1.TailscaleEndpointsList{}, &gatewayv1alpha1.TailscaleServicesList{}
-	if err := c.list(ctx, endpoints, client.InNamespace(v.object.Namespace)); err != nil {
+	if err := c.list(ctx, endpoints, client.InNamespace(v.Object.Namespace)); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleEndpoints")
 	}
 	for i := range endpoints.Items {
 		if e := &endpoints.Items[i]; isLocal(e) {
-			v.local.endpoints = append(v.local.endpoints, e)
+			v.Local.Endpoints = append(v.Local.Endpoints, e)
 		}
 	}
-	if err := c.list(ctx, services, client.InNamespace(v.object.Namespace)); err != nil {
+	if err := c.list(ctx, services, client.InNamespace(v.Object.Namespace)); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleServices")
 	}
 	for i := range services.Items {
 		if s := &services.Items[i]; isLocal(s) {
-			v.local.services = append(v.local.services, s)
+			v.Local.Services = append(v.Local.Services, s)
 		}
 	}
 	return nil
@@ -206,18 +201,18 @@ func isLocal(o client.Object) bool {
 // readNeighborhood reads the objects of other TailscaleGateways that may lead back to the
 // Gateway, if a discovered endpoint leads to a Gateway.
 func (c *Controller) readNeighborhood(ctx context.Context, v *view) error {
-	if !c.has(kindServices) || !c.has(kindEndpoints) {
+	if !c.has(routes.KindServices) || !c.has(kindEndpoints) {
 		return nil
 	}
-	around := neighborhood{services: c.gatewayServices(ctx)}
+	around := routes.Neighborhood{Services: c.gatewayServices(ctx)}
 	found := map[string]bool{}
-	for _, e := range v.endpoints {
+	for _, e := range v.Endpoints {
 		for _, d := range e.Status.DiscoveredEndpoints {
-			found[dnsNameOf(d.TailscaleFQDN)] = true
+			found[routes.DNSName(d.TailscaleFQDN)] = true
 		}
 	}
-	overlaps := slices.ContainsFunc(around.services, func(s *gatewayv1alpha1.TailscaleServices) bool {
-		return s.Status.VIPServiceStatus != nil && found[dnsNameOf(s.Status.VIPServiceStatus.DNSName)]
+	overlaps := slices.ContainsFunc(around.Services, func(s *gatewayv1alpha1.TailscaleServices) bool {
+		return s.Status.VIPServiceStatus != nil && found[routes.DNSName(s.Status.VIPServiceStatus.DNSName)]
 	})
 	if !overlaps {
 		return nil
@@ -227,56 +222,73 @@ func (c *Controller) readNeighborhood(ctx context.Context, v *view) error {
 		return errors.Wrap(err, "cannot list TailscaleGateways")
 	}
 	for i := range gateways.Items {
-		around.gateways = append(around.gateways, &gateways.Items[i])
+		around.Gateways = append(around.Gateways, &gateways.Items[i])
 	}
 	if err := c.list(ctx, endpoints, client.HasLabels{meta.LabelGateway}); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleEndpoints")
 	}
 	for i := range endpoints.Items {
-		around.endpoints = append(around.endpoints, &endpoints.Items[i])
+		around.Endpoints = append(around.Endpoints, &endpoints.Items[i])
 	}
-	v.neighborhood = around
+	v.Neighborhood = around
+	return nil
+}
+
+// readGrants reads the ReferenceGrants, which permit namespaces to share the Gateway, and
+// policies to protect routes of other namespaces.
+func (c *Controller) readGrants(ctx context.Context, v *view) error {
+	if !c.has(kindReferenceGrant) {
+		return nil
+	}
+	l := &gwapiv1beta1.ReferenceGrantList{}
+	if err := c.list(ctx, l); err != nil {
+		return errors.Wrap(err, "cannot list ReferenceGrants")
+	}
+	v.Grants = refgrant.Grants{}
+	for i := range l.Items {
+		v.Grants[client.ObjectKeyFromObject(&l.Items[i])] = &l.Items[i].Spec
+	}
 	return nil
 }
 
 // readGateway reads the Gateway, its ListenerSets, its TailscaleGateways and its routes.
 func (c *Controller) readGateway(ctx context.Context, v *view) error {
-	if !c.has(kindGateway) {
+	if !c.has(routes.KindGateway) {
 		return nil
 	}
-	if v.object.GatewayName().Name == "" {
+	if v.Object.GatewayName().Name == "" {
 		return nil
 	}
 	g := &gwapiv1.Gateway{}
-	found, err := c.get(ctx, v.object.GatewayName(), g)
+	found, err := c.get(ctx, v.Object.GatewayName(), g)
 	if err != nil {
 		return errors.Wrap(err, "cannot get Gateway")
 	}
 	if !found {
 		return nil
 	}
-	v.gateway = g
-	if !v.granted() {
+	v.Gateway = g
+	if !v.Granted() {
 		// The routes of the Gateway do not concern the TailscaleGateway. A namespace could have any number
 		// of these TailscaleGateways read.
 		return nil
 	}
 	peers := &gatewayv1alpha1.TailscaleGatewayList{}
-	if err := c.list(ctx, peers, client.MatchingFields{byParent: string(keyOf(kindGateway, v.object.GatewayName()))}); err != nil {
+	if err := c.list(ctx, peers, client.MatchingFields{byParent: string(routes.KeyOf(routes.KindGateway, v.Object.GatewayName()))}); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleGateways")
 	}
 	for i := range peers.Items {
-		v.peers = append(v.peers, &peers.Items[i])
+		v.Peers = append(v.Peers, &peers.Items[i])
 	}
-	at := []parentKey{keyOf(kindGateway, v.object.GatewayName())}
-	if c.has(kindListenerSet) {
+	at := []routes.ParentKey{routes.KeyOf(routes.KindGateway, v.Object.GatewayName())}
+	if c.has(routes.KindListenerSet) {
 		sets := &gwapiv1.ListenerSetList{}
 		if err := c.list(ctx, sets, client.MatchingFields{byParent: string(at[0])}); err != nil {
 			return errors.Wrap(err, "cannot list ListenerSets")
 		}
 		for i := range sets.Items {
-			v.sets = append(v.sets, &sets.Items[i])
-			at = append(at, keyOf(kindListenerSet, client.ObjectKeyFromObject(&sets.Items[i])))
+			v.Sets = append(v.Sets, &sets.Items[i])
+			at = append(at, routes.KeyOf(routes.KindListenerSet, client.ObjectKeyFromObject(&sets.Items[i])))
 		}
 	}
 	for _, k := range at {
@@ -289,9 +301,9 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 
 // readRoutes reads the routes that attach to a Gateway or a ListenerSet. A route that attaches
 // to several is added once.
-func (c *Controller) readRoutes(ctx context.Context, v *view, parent parentKey) error {
+func (c *Controller) readRoutes(ctx context.Context, v *view, parent routes.ParentKey) error {
 	seen := map[types.UID]bool{}
-	for _, r := range v.routes {
+	for _, r := range v.Routes {
 		seen[r.GetUID()] = true
 	}
 	for kind, l := range routeLists() {
@@ -303,7 +315,7 @@ func (c *Controller) readRoutes(ctx context.Context, v *view, parent parentKey) 
 		}
 		err := kmeta.EachListItem(l, func(o runtime.Object) error {
 			if r, ok := o.(client.Object); ok && !seen[r.GetUID()] {
-				v.routes = append(v.routes, r)
+				v.Routes = append(v.Routes, r)
 			}
 			return nil
 		})

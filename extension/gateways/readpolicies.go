@@ -13,6 +13,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/protect"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
@@ -25,16 +26,16 @@ func publishesUnprotected(o *gatewayv1alpha1.TailscaleGateway) bool {
 // readPolicies reads the policies that may protect backends, if only unprotected backends are
 // published.
 func (c *Controller) readPolicies(ctx context.Context, v *view) error {
-	if !publishesUnprotected(v.object) {
+	if !publishesUnprotected(v.Object) {
 		return nil
 	}
-	if c.has(kindRoutePolicy) && v.granted() {
+	if c.has(kindRoutePolicy) && v.Granted() {
 		l := &gatewayv1alpha1.TailscaleRoutePolicyList{}
 		if err := c.list(ctx, l); err != nil {
 			return errors.Wrap(err, "cannot list TailscaleRoutePolicies")
 		}
 		for i := range l.Items {
-			v.guards = append(v.guards, routePolicyGuard(&l.Items[i]))
+			v.guards = append(v.guards, protect.RoutePolicyGuard(&l.Items[i]))
 		}
 	}
 	for _, kind := range parse.PolicyKinds() {
@@ -54,7 +55,7 @@ func (c *Controller) readPolicyKind(ctx context.Context, v *view, kind string) (
 	if err != nil || !ok {
 		return false, err
 	}
-	if !v.granted() {
+	if !v.Granted() {
 		return true, nil
 	}
 	l := parse.NewPolicies(kind)
@@ -65,7 +66,7 @@ func (c *Controller) readPolicyKind(ctx context.Context, v *view, kind string) (
 		if !parse.Protects(&l.Items[i]) {
 			continue
 		}
-		g, err := policyGuard(&l.Items[i])
+		g, err := protect.PolicyGuard(&l.Items[i])
 		if err != nil {
 			// The targets of the policy are unknown, so no backend is known to be unprotected.
 			c.log.Info("Cannot read a policy; no backends are published", "error", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -66,7 +67,7 @@ func TestSelectedRoutes(t *testing.T) {
 			return err
 		}
 		for _, g := range r.Spec.GeneratedRoutes {
-			if g.Kind == kindGRPCRoute && g.State == "Accepted" {
+			if g.Kind == routes.KindGRPCRoute && g.State == "Accepted" {
 				return nil
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 )
 
 // selects returns a tailnet with routes to the objects of a selector.
@@ -155,7 +157,7 @@ func TestSelectedRetained(t *testing.T) {
 			inputs := inputOf(t, append(objects(t, gateway, joins(selects(tc.selector)), tc.endpoints), existing...)...)
 			var got []string
 			for _, w := range plan(inputs).routes {
-				if w.generate && w.retained {
+				if w.Generate && w.Retained {
 					got = append(got, w.PathPrefix[len("/tailscale/"):])
 				}
 			}
@@ -174,7 +176,7 @@ func TestServicesRoute(t *testing.T) {
 		if w.Service != "shop" {
 			continue
 		}
-		r := httpRoute(inputs.object, w)
+		r := routes.NewHTTPRoute(inputs.Object, w)
 		want := gwapiv1.BackendObjectReference{
 			Group: ptr.To[gwapiv1.Group]("gateway.tailscale.com"), Kind: ptr.To[gwapiv1.Kind]("TailscaleServices"),
 			Namespace: ptr.To[gwapiv1.Namespace]("shop"), Name: "web", Port: ptr.To[gwapiv1.PortNumber](80),

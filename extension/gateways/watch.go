@@ -4,7 +4,6 @@
 package gateways
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"reflect"
@@ -23,15 +22,15 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // Indexes of the cache.
 const (
-	// byParent finds the objects that attach to a Gateway or a ListenerSet, by parentKey.
+	// byParent finds the objects that attach to a Gateway or a ListenerSet, by routes.ParentKey.
 	byParent = "tailscale-gateway/parent"
 
 	// byOwner finds the objects of a TailscaleGateway, by its namespace and name.
@@ -40,6 +39,14 @@ const (
 	// byBackend finds TailscaleServices with a Gateway as backend, by backendGateway.
 	byBackend      = "tailscale-gateway/backend"
 	backendGateway = "true"
+)
+
+// Kinds that the Controller looks up by name, beside those of package routes.
+const (
+	kindReferenceGrant = "ReferenceGrant"
+	kindReport         = tailnetv1alpha1.GatewayReportKind
+	kindRoutePolicy    = gatewayv1alpha1.TailscaleRoutePolicyKind
+	kindEndpoints      = gatewayv1alpha1.TailscaleEndpointsKind
 )
 
 // A watched kind.
@@ -57,17 +64,17 @@ type watched struct {
 // kinds returns the watched kinds by name.
 func (c *Controller) kinds() map[string]watched {
 	out := map[string]watched{
-		kindGateway: {object: &gwapiv1.Gateway{}, affected: func(ctx context.Context, o client.Object) []types.NamespacedName {
-			return c.gatewaysOf(ctx, keyOf(kindGateway, client.ObjectKeyFromObject(o)))
+		routes.KindGateway: {object: &gwapiv1.Gateway{}, affected: func(ctx context.Context, o client.Object) []types.NamespacedName {
+			return c.gatewaysOf(ctx, routes.KeyOf(routes.KindGateway, client.ObjectKeyFromObject(o)))
 		}},
-		kindListenerSet:      {object: &gwapiv1.ListenerSet{}, indexes: map[string]client.IndexerFunc{byParent: parents}, affected: c.attached},
-		kindReferenceGrant:   {object: &gwapiv1beta1.ReferenceGrant{}, affected: allOf(c)},
-		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, onChange: c.notifyDedicated, affected: c.affectedPeers},
-		kindRoutePolicy:      {object: &gatewayv1alpha1.TailscaleRoutePolicy{}, affected: publishing(c)},
-		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, affected: owner},
-		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: c.affectedByEndpoints},
-		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels, byBackend: gatewayBackend}, affected: c.affectedByServices},
-		kindTLSPolicy:        {object: &gwapiv1.BackendTLSPolicy{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: ownerByLabel},
+		routes.KindListenerSet:      {object: &gwapiv1.ListenerSet{}, indexes: map[string]client.IndexerFunc{byParent: parents}, affected: c.attached},
+		kindReferenceGrant:          {object: &gwapiv1beta1.ReferenceGrant{}, affected: allOf(c)},
+		routes.KindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, onChange: c.notifyDedicated, affected: c.affectedPeers},
+		kindRoutePolicy:             {object: &gatewayv1alpha1.TailscaleRoutePolicy{}, affected: publishing(c)},
+		kindReport:                  {object: &tailnetv1alpha1.GatewayReport{}, affected: owner},
+		kindEndpoints:               {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: c.affectedByEndpoints},
+		routes.KindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels, byBackend: gatewayBackend}, affected: c.affectedByServices},
+		routes.KindTLSPolicy:        {object: &gwapiv1.BackendTLSPolicy{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: ownerByLabel},
 	}
 	for _, kind := range parse.PolicyKinds() {
 		out[kind] = watched{object: parse.NewPolicy(kind), affected: publishing(c)}
@@ -75,8 +82,8 @@ func (c *Controller) kinds() map[string]watched {
 	for kind, o := range routeKinds() {
 		out[kind] = watched{object: o, indexes: map[string]client.IndexerFunc{byParent: parents}, affected: c.attached}
 	}
-	out[kindHTTPRoute].indexes[byOwner] = byLabels
-	out[kindGRPCRoute].indexes[byOwner] = byLabels
+	out[routes.KindHTTPRoute].indexes[byOwner] = byLabels
+	out[routes.KindGRPCRoute].indexes[byOwner] = byLabels
 	return out
 }
 
@@ -121,21 +128,15 @@ func parents(o client.Object) []string {
 		if o.GatewayName().Name == "" {
 			return nil
 		}
-		return []string{string(keyOf(kindGateway, o.GatewayName()))}
+		return []string{string(routes.KeyOf(routes.KindGateway, o.GatewayName()))}
 	}
 	var out []string
 	for _, r := range refs {
-		if k, ok := parentOf(r, o.GetNamespace()); ok && !slices.Contains(out, string(k)) {
+		if k, ok := routes.ParentOf(r, o.GetNamespace()); ok && !slices.Contains(out, string(k)) {
 			out = append(out, string(k))
 		}
 	}
 	return out
-}
-
-// isOurs reports whether the extension generated an object for a TailscaleGateway and manages
-// it.
-func isOurs(o client.Object) bool {
-	return isGenerated(o) && o.GetLabels()[reconcile.ManagedByLabel] == reconcile.ManagedBy
 }
 
 // affectedPeers returns a TailscaleGateway and the others of its Gateway, because their
@@ -160,24 +161,17 @@ func owner(_ context.Context, o client.Object) []types.NamespacedName {
 
 // ownerByLabel returns the TailscaleGateway in the labels of an object, if there is one.
 func ownerByLabel(_ context.Context, o client.Object) []types.NamespacedName {
-	if n := ownerByLabels(o); n.Name != "" {
+	if n := routes.Owner(o); n.Name != "" {
 		return []types.NamespacedName{n}
 	}
 	return nil
-}
-
-// ownerByLabels returns the TailscaleGateway in the labels of an object. Without a label for
-// the namespace it is in the object's namespace. The name is empty if there is no label.
-func ownerByLabels(o client.Object) types.NamespacedName {
-	l := o.GetLabels()
-	return types.NamespacedName{Namespace: cmp.Or(l[meta.LabelGatewayNamespace], o.GetNamespace()), Name: l[meta.LabelGateway]}
 }
 
 // byLabels is ownerByLabel as an index function. It indexes only generated routes and policies.
 func byLabels(o client.Object) []string {
 	switch o.(type) {
 	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.BackendTLSPolicy:
-		if !isOurs(o) {
+		if !routes.IsManaged(o) {
 			return nil
 		}
 	}
@@ -191,7 +185,7 @@ func byLabels(o client.Object) []string {
 // gatewayBackend is the index function of byBackend.
 func gatewayBackend(o client.Object) []string {
 	s, ok := o.(*gatewayv1alpha1.TailscaleServices)
-	if !ok || !slices.ContainsFunc(s.Spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind == gatewayv1alpha1.BackendKindGateway }) {
+	if !ok || !routes.LeadsToGateway(s) {
 		return nil
 	}
 	return []string{backendGateway}
@@ -212,7 +206,7 @@ func (c *Controller) selecting(ctx context.Context, o client.Object) []types.Nam
 		return nil
 	}
 	return c.matching(ctx, func(g *gatewayv1alpha1.TailscaleGateway) bool {
-		return slices.ContainsFunc(g.Spec.Tailnets, hasSelector)
+		return slices.ContainsFunc(g.Spec.Tailnets, routes.HasSelector)
 	}, client.InNamespace(o.GetNamespace()))
 }
 
@@ -227,10 +221,10 @@ func (c *Controller) affectedByEndpoints(ctx context.Context, o client.Object) [
 	names := map[string]bool{}
 	for _, s := range c.gatewayServices(ctx) {
 		if vip := s.Status.VIPServiceStatus; vip != nil {
-			names[dnsNameOf(vip.DNSName)] = true
+			names[routes.DNSName(vip.DNSName)] = true
 		}
 	}
-	if slices.ContainsFunc(e.Status.DiscoveredEndpoints, func(d gatewayv1alpha1.DiscoveredEndpoint) bool { return names[dnsNameOf(d.TailscaleFQDN)] }) {
+	if slices.ContainsFunc(e.Status.DiscoveredEndpoints, func(d gatewayv1alpha1.DiscoveredEndpoint) bool { return names[routes.DNSName(d.TailscaleFQDN)] }) {
 		return c.all(ctx)
 	}
 	return append(ownerByLabel(ctx, o), c.selecting(ctx, o)...)
@@ -239,7 +233,7 @@ func (c *Controller) affectedByEndpoints(ctx context.Context, o client.Object) [
 // gatewayServices returns the TailscaleServices with a Gateway as backend.
 func (c *Controller) gatewayServices(ctx context.Context) []*gatewayv1alpha1.TailscaleServices {
 	l := &gatewayv1alpha1.TailscaleServicesList{}
-	if !c.has(kindServices) || c.list(ctx, l, client.MatchingFields{byBackend: backendGateway}) != nil {
+	if !c.has(routes.KindServices) || c.list(ctx, l, client.MatchingFields{byBackend: backendGateway}) != nil {
 		// The cache fails only when it stops.
 		return nil
 	}
@@ -255,20 +249,20 @@ func (c *Controller) gatewayServices(ctx context.Context) []*gatewayv1alpha1.Tai
 // changed.
 func (c *Controller) attached(ctx context.Context, o client.Object) []types.NamespacedName {
 	var out []types.NamespacedName
-	if isGenerated(o) {
+	if routes.IsGenerated(o) {
 		out = ownerByLabel(ctx, o)
 	}
 	for _, p := range parents(o) {
-		out = append(out, c.gatewaysOf(ctx, parentKey(p))...)
+		out = append(out, c.gatewaysOf(ctx, routes.ParentKey(p))...)
 	}
 	return out
 }
 
 // gatewaysOf returns the TailscaleGateways of a Gateway, or of the Gateway of a ListenerSet.
-func (c *Controller) gatewaysOf(ctx context.Context, k parentKey) []types.NamespacedName {
-	kind, n := k.split()
-	if kind == kindListenerSet {
-		if !c.has(kindListenerSet) {
+func (c *Controller) gatewaysOf(ctx context.Context, k routes.ParentKey) []types.NamespacedName {
+	kind, n := k.Split()
+	if kind == routes.KindListenerSet {
+		if !c.has(routes.KindListenerSet) {
 			return nil
 		}
 		s := &gwapiv1.ListenerSet{}
@@ -288,7 +282,7 @@ func (c *Controller) all(ctx context.Context, opts ...client.ListOption) []types
 
 // matching returns the TailscaleGateways that match a predicate and the options.
 func (c *Controller) matching(ctx context.Context, matches func(*gatewayv1alpha1.TailscaleGateway) bool, opts ...client.ListOption) []types.NamespacedName {
-	if !c.has(kindTailscaleGateway) {
+	if !c.has(routes.KindTailscaleGateway) {
 		return nil
 	}
 	l := &gatewayv1alpha1.TailscaleGatewayList{}
@@ -388,8 +382,8 @@ func same(a, b client.Object) bool {
 		previous, ok := a.(*gatewayv1alpha1.TailscaleServices)
 		return ok && equality.Semantic.DeepEqual(previous.Status, s.Status)
 	}
-	_, previous := statusOf(a)
-	_, current := statusOf(b)
+	_, previous := routes.StatusOf(a)
+	_, current := routes.StatusOf(b)
 	if b.GetGeneration() == 0 {
 		// The kind has no generations.
 		return reflect.DeepEqual(a, b)

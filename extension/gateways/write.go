@@ -17,9 +17,9 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -36,8 +36,8 @@ func (c *Controller) writeReport(ctx context.Context, v *view, spec tailnetv1alp
 	u, err := unstructuredOf(&tailnetv1alpha1.GatewayReport{
 		TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.GatewayReportKind},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.object.Namespace, Name: names.GatewayReport(v.object.Name),
-			OwnerReferences: []metav1.OwnerReference{ownerOf(v.object)},
+			Namespace: v.Object.Namespace, Name: names.GatewayReport(v.Object.Name),
+			OwnerReferences: []metav1.OwnerReference{routes.OwnerReference(v.Object)},
 		},
 		Spec: spec,
 	})
@@ -46,7 +46,7 @@ func (c *Controller) writeReport(ctx context.Context, v *view, spec tailnetv1alp
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(reconcile.ManagedBy), client.ForceOwnership)
+	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(ir.ManagedBy), client.ForceOwnership)
 	return errors.Wrap(err, "cannot apply GatewayReport")
 }
 
@@ -67,10 +67,10 @@ func (c *Controller) owners(ctx context.Context) []types.NamespacedName {
 		list  client.ObjectList
 		owner func(context.Context, client.Object) []types.NamespacedName
 	}{
-		kindReport:    {&tailnetv1alpha1.GatewayReportList{}, owner},
-		kindHTTPRoute: {&gwapiv1.HTTPRouteList{}, generatedOwner},
-		kindGRPCRoute: {&gwapiv1.GRPCRouteList{}, generatedOwner},
-		kindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, generatedOwner},
+		kindReport:           {&tailnetv1alpha1.GatewayReportList{}, owner},
+		routes.KindHTTPRoute: {&gwapiv1.HTTPRouteList{}, generatedOwner},
+		routes.KindGRPCRoute: {&gwapiv1.GRPCRouteList{}, generatedOwner},
+		routes.KindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, generatedOwner},
 	} {
 		if !c.has(kind) || c.list(ctx, source.list) != nil {
 			// The cache fails only when it stops.
@@ -88,16 +88,10 @@ func (c *Controller) owners(ctx context.Context) []types.NamespacedName {
 
 // generatedOwner returns the TailscaleGateway of a generated object.
 func generatedOwner(ctx context.Context, o client.Object) []types.NamespacedName {
-	if !isOurs(o) {
+	if !routes.IsManaged(o) {
 		return nil
 	}
 	return ownerByLabel(ctx, o)
-}
-
-// ownerOf returns the owner reference of objects in the namespace of a TailscaleGateway, which
-// are garbage-collected with it.
-func ownerOf(o *gatewayv1alpha1.TailscaleGateway) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(), Kind: kindTailscaleGateway, Name: o.Name, UID: o.UID}
 }
 
 // unstructuredOf converts an object without its status.

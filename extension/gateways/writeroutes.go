@@ -16,48 +16,49 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
 // writeRoutes writes the desired routes and deletes all others. It records refusals by the API
 // server in the desired routes. An error with one route does not affect the others.
-func (c *Controller) writeRoutes(ctx context.Context, v *view, desired []*desiredRoute) error {
-	routes, policies := map[routeID]client.Object{}, map[types.NamespacedName]*gwapiv1.BackendTLSPolicy{}
-	for _, r := range v.generated {
-		routes[idOf(r)] = r
+func (c *Controller) writeRoutes(ctx context.Context, v *view, desired []*routes.Desired) error {
+	existing, policies := map[routes.ID]client.Object{}, map[types.NamespacedName]*gwapiv1.BackendTLSPolicy{}
+	for _, r := range v.Generated {
+		existing[routes.IDOf(r)] = r
 	}
 	for _, p := range v.policies {
 		policies[client.ObjectKeyFromObject(p)] = p
 	}
 	var failed []error
 	for _, w := range desired {
-		if !w.generate {
+		if !w.Generate {
 			continue
 		}
-		route, policy := routes[w.id()], policies[w.key()]
-		delete(routes, w.id())
-		if w.retained {
-			delete(policies, w.key())
+		route, policy := existing[w.ID()], policies[w.Key()]
+		delete(existing, w.ID())
+		if w.Retained {
+			delete(policies, w.Key())
 			continue
 		}
-		if w.tls {
-			delete(policies, w.key())
+		if w.TLS {
+			delete(policies, w.Key())
 			// The policy comes first: without it Envoy sends requests without TLS.
-			if want := tlsPolicy(v.object, w); policy == nil || !hasLabels(want, policy) || !equality.Semantic.DeepEqual(want.Spec, policy.Spec) {
+			if want := routes.NewTLSPolicy(v.Object, w); policy == nil || !hasLabels(want, policy) || !equality.Semantic.DeepEqual(want.Spec, policy.Spec) {
 				if err := c.write(ctx, w, want, observed(policy)); err != nil {
 					failed = append(failed, err)
 					continue
 				}
 			}
-			if !w.generate && policy == nil && route != nil {
-				routes[w.id()] = route
+			if !w.Generate && policy == nil && route != nil {
+				existing[w.ID()] = route
 			}
 		}
-		if want := routeOf(v.object, w); w.generate && (route == nil || !hasLabels(want, route) || !equality.Semantic.DeepEqual(routeSpec(want), routeSpec(route))) {
+		if want := routes.New(v.Object, w); w.Generate && (route == nil || !hasLabels(want, route) || !equality.Semantic.DeepEqual(routeSpec(want), routeSpec(route))) {
 			failed = append(failed, c.write(ctx, w, want, observed(route)))
 		}
 	}
-	for _, r := range routes {
+	for _, r := range existing {
 		failed = append(failed, c.delete(ctx, r))
 	}
 	for _, p := range policies {
@@ -94,7 +95,7 @@ func observed[T client.Object](o T) *reconcile.Observed {
 }
 
 // write writes an object of a desired route.
-func (c *Controller) write(ctx context.Context, w *desiredRoute, o client.Object, existing *reconcile.Observed) error {
+func (c *Controller) write(ctx context.Context, w *routes.Desired, o client.Object, existing *reconcile.Observed) error {
 	u, err := unstructuredOf(o)
 	if err != nil {
 		return err
@@ -105,27 +106,27 @@ func (c *Controller) write(ctx context.Context, w *desiredRoute, o client.Object
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	switch {
 	case kerrors.IsInvalid(err):
-		w.generate, w.State, w.Message = false, tailnetv1alpha1.GeneratedRouteRefused, errors.Cause(err).Error()
+		w.Generate, w.State, w.Message = false, tailnetv1alpha1.GeneratedRouteRefused, errors.Cause(err).Error()
 		return nil
 	case kerrors.IsAlreadyExists(err):
 		return c.exists(ctx, w, o)
 	}
-	return errors.Wrapf(err, "cannot write %s %s", kind, w.key())
+	return errors.Wrapf(err, "cannot write %s %s", kind, w.Key())
 }
 
 // exists handles an existing object that is not in the cache of generated objects: an object of
 // another owner is a conflict.
-func (c *Controller) exists(ctx context.Context, w *desiredRoute, o client.Object) error {
+func (c *Controller) exists(ctx context.Context, w *routes.Desired, o client.Object) error {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
-	if err := c.client.Get(ctx, w.key(), o); err != nil {
-		return errors.Wrapf(err, "cannot get %s %s", kind, w.key())
+	if err := c.client.Get(ctx, w.Key(), o); err != nil {
+		return errors.Wrapf(err, "cannot get %s %s", kind, w.Key())
 	}
-	if isOurs(o) {
+	if routes.IsManaged(o) {
 		// The cache will have it soon.
 		return nil
 	}
-	w.generate, w.State = false, tailnetv1alpha1.GeneratedRouteConflict
-	w.Message = kind + " " + w.key().String() + " already exists and was not generated; delete or rename it"
+	w.Generate, w.State = false, tailnetv1alpha1.GeneratedRouteConflict
+	w.Message = kind + " " + w.Key().String() + " already exists and was not generated; delete or rename it"
 	return nil
 }
 

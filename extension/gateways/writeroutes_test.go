@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 )
 
 // TestPolicyFirst checks that no route to a backend with TLS exists without its BackendTLSPolicy.
@@ -36,10 +38,10 @@ func TestPolicyFirst(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			inputs := inputOf(t, objects(t, gateway, joins(discovers("prod", "HTTPS", defaultEgress)), found("prod", "True", "svc-grafana"))...)
-			routes := plan(inputs).routes
+			desired := plan(inputs).routes
 			v := &view{input: inputs}
 			if tc.exists {
-				v.generated = []client.Object{httpRoute(inputs.object, routes[0])}
+				v.Generated = []client.Object{routes.NewHTTPRoute(inputs.Object, desired[0])}
 			}
 			var got []string
 			kube := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -56,7 +58,7 @@ func TestPolicyFirst(t *testing.T) {
 					return nil
 				},
 			})
-			err := NewController(nil, kube, Options{}).writeRoutes(t.Context(), v, slices.Clone(routes))
+			err := NewController(nil, kube, Options{}).writeRoutes(t.Context(), v, slices.Clone(desired))
 			if (err != nil) != tc.fails {
 				t.Errorf("%s writeRoutes(...): %v", tc.reason, err)
 			}

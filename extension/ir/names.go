@@ -10,6 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// ManagedBy is the value of ManagedByLabel on the objects that the extension writes, and the
+// owner of their fields.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "tailscale-gateway-extension"
+)
+
 // CanonicalHost returns a host name in lower case without a final dot.
 func CanonicalHost(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".")) }
 

@@ -77,7 +77,7 @@ func build(n types.NamespacedName, state string) (*unstructured.Unstructured, er
 	u.SetKind("HTTPRoute")
 	u.SetNamespace(n.Namespace)
 	u.SetName(n.Name)
-	u.SetLabels(map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, ir.PlaceholderLabel: labelOf(g)})
+	u.SetLabels(map[string]string{ir.ManagedByLabel: ir.ManagedBy, ir.PlaceholderLabel: labelOf(g)})
 	u.SetAnnotations(map[string]string{"gateway.tailscale.com/description": description})
 	return u, nil
 }

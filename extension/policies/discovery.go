@@ -20,7 +20,6 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
 // maxDevices of a match is the limit of a Discovery.
@@ -95,7 +94,7 @@ func (w *Writer) writeDiscovery(ctx context.Context, policy, n types.NamespacedN
 		TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.DiscoveryKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: n.Namespace, Name: n.Name,
-			Labels: map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, ir.RoutePolicyLabel: ""},
+			Labels: map[string]string{ir.ManagedByLabel: ir.ManagedBy, ir.RoutePolicyLabel: ""},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(), Kind: gatewayv1alpha1.TailscaleRoutePolicyKind, Name: p.Name, UID: p.UID,
 			}},
@@ -107,5 +106,5 @@ func (w *Writer) writeDiscovery(ctx context.Context, policy, n types.NamespacedN
 	}
 	delete(raw, "status")
 	return errors.Wrap(w.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: raw}),
-		client.FieldOwner(reconcile.ManagedBy), client.ForceOwnership), "cannot apply Discovery")
+		client.FieldOwner(ir.ManagedBy), client.ForceOwnership), "cannot apply Discovery")
 }

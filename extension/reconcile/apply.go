@@ -10,16 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// ManagedBy is the value of ManagedByLabel on the objects that the extension writes, and the
-// owner of their fields.
-const (
-	ManagedByLabel = "app.kubernetes.io/managed-by"
-	ManagedBy      = "tailscale-gateway-extension"
-
-	fieldOwner = client.FieldOwner(ManagedBy)
-)
+// fieldOwner is the owner of the fields that the extension writes.
+const fieldOwner = client.FieldOwner(ir.ManagedBy)
 
 // Apply writes an object that holds all the fields that the extension sets. If observed is nil,
 // Apply creates the object, and returns an AlreadyExists error if another client has created

@@ -30,6 +30,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
@@ -180,6 +181,6 @@ func build(n types.NamespacedName, revision string, observed *reconcile.Observed
 	u.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.TailscaleRevisionKind))
 	u.SetNamespace(n.Namespace)
 	u.SetName(n.Name)
-	u.SetLabels(map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy})
+	u.SetLabels(map[string]string{ir.ManagedByLabel: ir.ManagedBy})
 	return u
 }

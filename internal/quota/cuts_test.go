@@ -28,7 +28,7 @@ var uncritical = map[string]struct {
 	"extension/ir/expression.go":                           {1, "It cuts a text."},
 	"extension/events/reporter.go":                         {1, "The other events follow in the next round."},
 	"extension/explain/generated.go":                       {1, "Only people read it."},
-	"extension/gateways/identity.go":                       {1, "Only people read it."},
+	"extension/gateways/report/identity.go":                {1, "Only people read it."},
 	"extension/health/decide.go":                           {1, "Only people read it."},
 	"extension/health/report/build.go":                     {2, "Only people read it."},
 	"extension/index/endpointshares.go":                    {1, "The order of targets is by age, and the endpoints are of one target."},

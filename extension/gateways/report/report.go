@@ -1,16 +1,16 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
 )
@@ -126,11 +126,11 @@ func unprotected(backends []tailnetv1alpha1.ReportedBackend) []tailnetv1alpha1.R
 }
 
 // reportRoutes returns the reports of routes, and the numbers of routes that exceed the limits.
-func reportRoutes(routes []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool, previous earlier) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedOmissions) {
-	all := make([]tailnetv1alpha1.ReportedRoute, len(routes))
-	sources := make(map[routeName]*route, len(routes))
-	for i, r := range routes {
-		all[i] = tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name, UID: string(r.uid)}
+func reportRoutes(userRoutes []*routes.Route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool, previous earlier) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedOmissions) {
+	all := make([]tailnetv1alpha1.ReportedRoute, len(userRoutes))
+	sources := make(map[routeName]*routes.Route, len(userRoutes))
+	for i, r := range userRoutes {
+		all[i] = tailnetv1alpha1.ReportedRoute{Kind: r.Kind, Namespace: r.Key.Namespace, Name: r.Key.Name, UID: string(r.UID)}
 		if !r.Info.Created.IsZero() {
 			at := metav1.NewTime(r.Info.Created)
 			all[i].Created = &at
@@ -149,16 +149,16 @@ func reportRoutes(routes []*route, permitted func(ir.RouteKey, ir.BackendRef) bo
 
 // fillRoute sets the ports, hostnames and backends of a reported route. It returns whether some are
 // omitted.
-func fillRoute(dst *tailnetv1alpha1.ReportedRoute, r *route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool, previous earlier) bool {
-	for _, l := range r.listeners {
-		dst.Ports = append(dst.Ports, l.port)
+func fillRoute(dst *tailnetv1alpha1.ReportedRoute, r *routes.Route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool, previous earlier) bool {
+	for _, l := range r.Listeners {
+		dst.Ports = append(dst.Ports, l.Port)
 	}
 	slices.Sort(dst.Ports)
 	dst.Ports = slices.Compact(dst.Ports)
 	if hosts {
-		dst.Hostnames = r.hostnames()
+		dst.Hostnames = r.Hostnames()
 	}
-	for _, b := range r.backends(permitted) {
+	for _, b := range r.Backends(permitted) {
 		dst.Backends = append(dst.Backends, tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port})
 	}
 	slices.SortFunc(dst.Backends, func(a, b tailnetv1alpha1.ReportedBackend) int {
@@ -171,66 +171,4 @@ func fillRoute(dst *tailnetv1alpha1.ReportedRoute, r *route, permitted func(ir.R
 	dst.Hostnames, names = quota.Keep(maxHosts, dst.Hostnames, last.Hostnames)
 	dst.Backends, backends = quota.Keep(maxBackends, dst.Backends, unprotected(last.Backends))
 	return ports+names+backends > 0
-}
-
-// fillReport adds the routes of users and the generated routes to the report, up to its maximum
-// size. A route that has grown beyond it has the parts that were reported before.
-func (r *result) fillReport() {
-	omitted := r.omitted
-	generated, n := quota.Admit(maxRoutes, r.generated(), r.previous.generatedRequest)
-	omitted.GeneratedRoutes += int32(n)
-	requests := make([]quota.Request, 0, len(r.userRoutes)+len(generated))
-	for _, v := range r.userRoutes {
-		c := r.previous.requestOf(v)
-		c.Cost, c.Rank = size(v), len(worstFirst)
-		if c.Allocated > 0 {
-			c.Allocated = size(r.previous.reduced(v))
-		}
-		requests = append(requests, c)
-	}
-	for _, g := range generated {
-		c := r.previous.generatedRequest(g)
-		c.Owner, c.Cost = ownerOfGenerated, size(g)
-		c.Allocated *= c.Cost
-		requests = append(requests, c)
-	}
-	parts := quota.Allocate(maxBytes, requests)
-	r.report.Routes, r.report.GeneratedRoutes, r.report.Omitted = nil, nil, nil
-	for i, v := range r.userRoutes {
-		switch {
-		case parts[i] == 0:
-			omitted.Routes++
-			continue
-		case parts[i] < requests[i].Cost:
-			omitted.TruncatedRoutes++
-			v = r.previous.reduced(v)
-		}
-		r.report.Routes = append(r.report.Routes, v)
-	}
-	for i, g := range generated {
-		if parts[len(r.userRoutes)+i] == 0 {
-			omitted.GeneratedRoutes++
-			continue
-		}
-		r.report.GeneratedRoutes = append(r.report.GeneratedRoutes, g)
-	}
-	if omitted != (tailnetv1alpha1.ReportedOmissions{}) {
-		r.report.Omitted = &omitted
-	}
-}
-
-// size returns the size of an entry in the report, with a comma. An entry that cannot be encoded
-// has no place.
-func size(entry any) int {
-	b, err := json.Marshal(entry)
-	if err != nil {
-		return maxBytes + 1
-	}
-	return len(b) + 1
-}
-
-// worstFirst is the order in which generated routes are reported if not all of them fit.
-var worstFirst = []tailnetv1alpha1.GeneratedRouteState{
-	tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
-	tailnetv1alpha1.GeneratedRoutePending, tailnetv1alpha1.GeneratedRouteAccepted,
 }

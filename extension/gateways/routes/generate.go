@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package routes
 
 import (
 	"cmp"
@@ -27,98 +27,15 @@ import (
 // servicePrefix is the prefix of the names of endpoints that are services, and not devices.
 const servicePrefix = "svc-"
 
-// A desiredRoute is a route to generate, or the reason why it is not generated.
-type desiredRoute struct {
-	// The fields in the report. Name is set even if no route is generated.
-	tailnetv1alpha1.ReportedGeneratedRoute
-
-	// target describes the backend in messages.
-	target string
-
-	// protocol is the protocol of the listeners. listeners are those for the route's host.
-	protocol  gwapiv1.ProtocolType
-	listeners []listener
-
-	// backend is a Service, or a TailscaleServices if services is set. Its name is empty while
-	// it does not exist.
-	backend  tailnetv1alpha1.ReportedBackend
-	services bool
-
-	// endpoint is the name of a discovered endpoint in its TailscaleEndpoints. device reports
-	// whether the endpoint is a device.
-	endpoint string
-	device   bool
-
-	// alias is the name that the target would have if it were discovered. Empty if unknown.
-	alias string
-
-	// fqdn is the host name of requests to the backend. tls reports whether the backend uses
-	// TLS.
-	fqdn string
-	tls  bool
-
-	// generate reports whether the route is to exist.
-	generate bool
-
-	// retained reports that the existing route stays as it is, because it is unknown whether
-	// its target still exists, or at which Service and port.
-	retained bool
-}
-
-func (w *desiredRoute) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: w.Namespace, Name: w.Name}
-}
-
-// id returns the kind and name of the route.
-func (w *desiredRoute) id() routeID { return routeID{kind: w.Kind, NamespacedName: w.key()} }
-
-// A routeID is the kind and name of a route.
-type routeID struct {
-	kind string
-	types.NamespacedName
-}
-
-// idOf returns the kind and name of a generated route.
-func idOf(o client.Object) routeID {
-	kind, _ := statusOf(o)
-	return routeID{kind: kind, NamespacedName: client.ObjectKeyFromObject(o)}
-}
-
-// hosts returns the hosts of the route. None means any host.
-func (w *desiredRoute) hosts() []string {
-	if w.Hostname == anyHost {
-		return nil
-	}
-	return []string{w.Hostname}
-}
-
-// fail records why no route is generated. Only the first reason counts.
-func (w *desiredRoute) fail(s tailnetv1alpha1.GeneratedRouteState, format string, args ...any) {
-	if w.State == "" {
-		w.State, w.Message = s, fmt.Sprintf(format, args...)
-	}
-}
-
-// place expands the patterns to the host and path prefix of the route.
-func (w *desiredRoute) place(v variables, host gatewayv1alpha1.HostPattern, prefix gatewayv1alpha1.PathPattern) {
-	var err error
-	if w.Hostname, err = v.host(string(host)); err != nil {
-		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", err)
-	}
-	if w.PathPrefix, err = v.path(string(prefix)); err != nil {
-		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", err)
-	}
-}
-
 // generated returns the desired routes, in their order of precedence for hosts and paths.
-func generated(inputs input, userRoutes []*route) []*desiredRoute {
-	var out []*desiredRoute
-	looping, refused := inputs.looping(), parse.RefusedTailnets(inputs.object)
-	for _, t := range inputs.object.Spec.Tailnets {
+func generated(inputs Input, userRoutes []*Route) []*Desired {
+	var out []*Desired
+	looping, refused := inputs.looping(), parse.RefusedTailnets(inputs.Object)
+	for _, t := range inputs.Object.Spec.Tailnets {
 		if refused[t.Name] {
 			continue
 		}
-		endpoints := inputs.of(t.Name)
+		endpoints := inputs.endpointsIn(t.Name)
 		if g := t.RouteGeneration.Ingress; g != nil {
 			out = append(out, ingress(inputs, t.Name, g, endpoints, userRoutes)...)
 		}
@@ -130,7 +47,7 @@ func generated(inputs input, userRoutes []*route) []*desiredRoute {
 	}
 	// Users choose the names of their devices: a device must not take the host and path of a
 	// service.
-	slices.SortStableFunc(out, func(a, b *desiredRoute) int {
+	slices.SortStableFunc(out, func(a, b *Desired) int {
 		switch {
 		case a.device == b.device:
 			return 0
@@ -142,10 +59,10 @@ func generated(inputs input, userRoutes []*route) []*desiredRoute {
 	return out
 }
 
-// of returns the TailscaleEndpoints that discover in a tailnet, sorted by name.
-func (inputs input) of(tailnet string) []*gatewayv1alpha1.TailscaleEndpoints {
+// endpointsIn returns the TailscaleEndpoints that discover in a tailnet, sorted by name.
+func (inputs Input) endpointsIn(tailnet string) []*gatewayv1alpha1.TailscaleEndpoints {
 	var out []*gatewayv1alpha1.TailscaleEndpoints
-	for _, e := range inputs.endpoints {
+	for _, e := range inputs.Endpoints {
 		if e.Labels[meta.LabelGatewayTailnet] == tailnet {
 			out = append(out, e)
 		}
@@ -173,9 +90,9 @@ func domain(endpoints []*gatewayv1alpha1.TailscaleEndpoints) string {
 
 // published returns the endpoint names that the TailscaleGateway's own Tailscale Services have
 // when their tailnet is searched. A route to one of them would create a routing loop.
-func (inputs input) published(tailnet string) map[string]bool {
+func (inputs Input) published(tailnet string) map[string]bool {
 	out := map[string]bool{}
-	for _, s := range inputs.services {
+	for _, s := range inputs.Services {
 		if s.Labels[meta.LabelTailnet] == tailnet {
 			out[names.ServiceEndpoint(string(s.Spec.VIPService.Name))] = true
 		}
@@ -185,8 +102,8 @@ func (inputs input) published(tailnet string) map[string]bool {
 
 // egress returns the routes to the endpoints that were discovered in a tailnet, without routing
 // loops.
-func egress(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, endpoints []*gatewayv1alpha1.TailscaleEndpoints, exclude exclusions) []*desiredRoute {
-	found := map[string]*desiredRoute{}
+func egress(inputs Input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, endpoints []*gatewayv1alpha1.TailscaleEndpoints, exclude exclusions) []*Desired {
+	found := map[string]*Desired{}
 	searched, own := len(endpoints) > 0, map[string]bool{}
 	for _, e := range endpoints {
 		maps.Copy(own, inputs.published(e.TailnetName()))
@@ -200,14 +117,14 @@ func egress(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.E
 				continue
 			}
 			w := discovered(inputs, t, g, d, domain(endpoints))
-			if gateway, ok := exclude.looping[dnsNameOf(w.fqdn)]; ok {
-				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", loopMessage(gateway, inputs.object.GatewayName()))
+			if gateway, ok := exclude.looping[DNSName(w.fqdn)]; ok {
+				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", loopMessage(gateway, inputs.Object.GatewayName()))
 			}
 			service := targets[d.Name+"/"+strconv.Itoa(int(t.ServiceDiscovery.Port))]
-			if !w.setBackend(inputs.object.Namespace, service) {
+			if !w.setBackend(inputs.Object.Namespace, service) {
 				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for proxies to carry traffic to it")
 			}
-			if w.tls && w.fqdn == "" {
+			if w.TLS && w.fqdn == "" {
 				w.fail(tailnetv1alpha1.GeneratedRoutePending, "Waiting for its DNS name in the tailnet, which its certificate must match")
 			}
 			// If several TailscaleEndpoints have discovered it, the first with a usable Service
@@ -219,7 +136,7 @@ func egress(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.E
 	}
 	// A target is gone if a successful search did not find it. A target that was found and has
 	// no Service at the port yet is not gone.
-	for _, o := range inputs.generated {
+	for _, o := range inputs.Generated {
 		w := retainedRoute(inputs, t, g, o, domain(endpoints))
 		if w == nil || own[w.endpoint] || exclude.isSelected(endpointOf(o)) {
 			continue
@@ -228,22 +145,22 @@ func egress(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.E
 			found[w.endpoint] = w
 		}
 	}
-	out := make([]*desiredRoute, 0, len(found))
+	out := make([]*Desired, 0, len(found))
 	for _, w := range found {
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b *desiredRoute) int { return cmp.Compare(a.endpoint, b.endpoint) })
+	slices.SortFunc(out, func(a, b *Desired) int { return cmp.Compare(a.endpoint, b.endpoint) })
 	return out
 }
 
 // discovered returns the route to a service or a device.
-func discovered(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, d gatewayv1alpha1.DiscoveredEndpoint, domain string) *desiredRoute {
+func discovered(inputs Input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, d gatewayv1alpha1.DiscoveredEndpoint, domain string) *Desired {
 	service, _ := nameAndKind(d)
-	w := &desiredRoute{
+	w := &Desired{
 		ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
-			Kind:      kindHTTPRoute,
-			Namespace: inputs.object.Namespace,
-			Name:      names.Child(inputs.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), d.Name),
+			Kind:      KindHTTPRoute,
+			Namespace: inputs.Object.Namespace,
+			Name:      names.Child(inputs.Object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), d.Name),
 			Tailnet:   t.Name, Direction: tailnetv1alpha1.DirectionEgress, Service: service,
 		},
 		target:   discoveredIn(d, t.Name),
@@ -251,9 +168,9 @@ func discovered(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alph
 		endpoint: d.Name,
 		device:   d.Source != string(tailnetv1alpha1.DiscoverServices),
 		fqdn:     strings.TrimSuffix(d.TailscaleFQDN, "."),
-		tls:      t.ServiceDiscovery.Protocol == gatewayv1alpha1.EndpointProtocolHTTPS,
+		TLS:      t.ServiceDiscovery.Protocol == gatewayv1alpha1.EndpointProtocolHTTPS,
 	}
-	w.place(variables{service: service, tailnet: t.Name, namespace: inputs.object.Namespace, domain: domain}, g.HostPattern, g.PathPrefix)
+	w.place(variables{service: service, tailnet: t.Name, namespace: inputs.Object.Namespace, domain: domain}, g.HostPattern, g.PathPrefix)
 	return w
 }
 
@@ -283,19 +200,19 @@ func endpointOf(r client.Object) gatewayv1alpha1.DiscoveredEndpoint {
 
 // setBackend sets the backend to a Service, NAME:PORT. It returns false if the argument is not
 // a Service.
-func (w *desiredRoute) setBackend(namespace, service string) bool {
+func (w *Desired) setBackend(namespace, service string) bool {
 	name, p, ok := strings.Cut(service, ":")
 	port, err := strconv.ParseUint(p, 10, 16)
 	if !ok || err != nil {
 		return false
 	}
-	w.backend = tailnetv1alpha1.ReportedBackend{Namespace: namespace, Name: name, Port: int32(port)}
+	w.Backend = tailnetv1alpha1.ReportedBackend{Namespace: namespace, Name: name, Port: int32(port)}
 	return true
 }
 
 // retainedRoute returns the desired route for an existing route. It returns nil if the route
 // does not belong to the tailnet.
-func retainedRoute(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, o client.Object, domain string) *desiredRoute {
+func retainedRoute(inputs Input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, o client.Object, domain string) *Desired {
 	r, ok := o.(*gwapiv1.HTTPRoute)
 	if !ok || r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) || r.Labels[meta.LabelGatewayTailnet] != t.Name {
 		return nil
@@ -309,14 +226,14 @@ func retainedRoute(inputs input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1a
 }
 
 // retain keeps an existing route unchanged.
-func (w *desiredRoute) retain(r *gwapiv1.HTTPRoute) {
-	w.retained = true
+func (w *Desired) retain(r *gwapiv1.HTTPRoute) {
+	w.Retained = true
 	w.placeAs(r)
 }
 
 // placeAs sets the host and path prefix of an existing route, even if the patterns have
 // changed.
-func (w *desiredRoute) placeAs(r *gwapiv1.HTTPRoute) {
+func (w *Desired) placeAs(r *gwapiv1.HTTPRoute) {
 	if len(r.Spec.Rules) == 0 || len(r.Spec.Rules[0].Matches) == 0 {
 		return
 	}
@@ -331,43 +248,43 @@ func (w *desiredRoute) placeAs(r *gwapiv1.HTTPRoute) {
 
 // ingress returns the routes to the Services behind routes of users. Each has the kind of the
 // user's route.
-func ingress(inputs input, tailnet string, g *gatewayv1alpha1.IngressRoutes, endpoints []*gatewayv1alpha1.TailscaleEndpoints, userRoutes []*route) []*desiredRoute {
-	found := map[types.NamespacedName]*desiredRoute{}
+func ingress(inputs Input, tailnet string, g *gatewayv1alpha1.IngressRoutes, endpoints []*gatewayv1alpha1.TailscaleEndpoints, userRoutes []*Route) []*Desired {
+	found := map[types.NamespacedName]*Desired{}
 	for _, r := range userRoutes {
 		if r.Key.Kind != ir.KindHTTPRoute && r.Key.Kind != ir.KindGRPCRoute {
 			continue
 		}
-		for _, b := range r.backends(inputs.permitted) {
-			w := &desiredRoute{
+		for _, b := range r.Backends(inputs.Permitted) {
+			w := &Desired{
 				ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
-					Kind:      r.kind,
+					Kind:      r.Kind,
 					Namespace: r.Key.Namespace,
-					Name:      names.Child(inputs.object.Name, inputs.object.Namespace, tailnet, directionLabel(tailnetv1alpha1.DirectionIngress), b.Namespace, b.Name),
+					Name:      names.Child(inputs.Object.Name, inputs.Object.Namespace, tailnet, directionLabel(tailnetv1alpha1.DirectionIngress), b.Namespace, b.Name),
 					Tailnet:   tailnet, Direction: tailnetv1alpha1.DirectionIngress, Service: b.Name,
 				},
 				target:   fmt.Sprintf("Service %s", b.NamespacedName),
 				protocol: gwapiv1.ProtocolType(cmp.Or(g.Protocol, gatewayv1alpha1.EndpointProtocolHTTPS)),
-				backend:  tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port},
+				Backend:  tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port},
 			}
 			if previous := found[b.NamespacedName]; previous == nil || w.rank() < previous.rank() {
 				found[b.NamespacedName] = w
 			}
 		}
 	}
-	out := make([]*desiredRoute, 0, len(found))
+	out := make([]*Desired, 0, len(found))
 	for n, w := range found {
 		w.place(variables{service: n.Name, tailnet: tailnet, namespace: n.Namespace, domain: domain(endpoints)}, g.HostPattern, g.PathPrefix)
-		if w.Kind == kindGRPCRoute && w.PathPrefix != "/" {
+		if w.Kind == KindGRPCRoute && w.PathPrefix != "/" {
 			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It is a backend of GRPCRoutes, which do not support a path prefix; set pathPrefix of routeGeneration.ingress to /, or create a route for it")
 		}
-		if gw := inputs.object.GatewayName().Namespace; inputs.object.Namespace != gw && w.Namespace != inputs.object.Namespace {
+		if gw := inputs.Object.GatewayName().Namespace; inputs.Object.Namespace != gw && w.Namespace != inputs.Object.Namespace {
 			// The permission to create a TailscaleGateway does not include routes in other namespaces.
 			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "Routes in namespace %s are generated only for TailscaleGateways in namespace %s or %s", w.Namespace, gw, w.Namespace)
 		}
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b *desiredRoute) int {
-		return cmp.Or(cmp.Compare(a.backend.Namespace, b.backend.Namespace), cmp.Compare(a.backend.Name, b.backend.Name))
+	slices.SortFunc(out, func(a, b *Desired) int {
+		return cmp.Or(cmp.Compare(a.Backend.Namespace, b.Backend.Namespace), cmp.Compare(a.Backend.Name, b.Backend.Name))
 	})
 	return out
 }
@@ -375,6 +292,6 @@ func ingress(inputs input, tailnet string, g *gatewayv1alpha1.IngressRoutes, end
 // rank returns the precedence of routes that could be generated for one Service: a route in the
 // namespace of the Service comes first, then the lowest port, then an HTTPRoute, which also
 // accepts the requests of a GRPCRoute.
-func (w *desiredRoute) rank() string {
-	return fmt.Sprintf("%t %s %05d %t", w.Namespace != w.backend.Namespace, w.Namespace, w.backend.Port, w.Kind == kindGRPCRoute)
+func (w *Desired) rank() string {
+	return fmt.Sprintf("%t %s %05d %t", w.Namespace != w.Backend.Namespace, w.Namespace, w.Backend.Port, w.Kind == KindGRPCRoute)
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package routes
 
 import (
 	"cmp"
@@ -26,21 +26,21 @@ func comparePeers(a, b *gatewayv1alpha1.TailscaleGateway) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// A peerRoute was generated for another TailscaleGateway of the Gateway.
-type peerRoute struct {
-	*route
+// A PeerRoute was generated for another TailscaleGateway of the Gateway.
+type PeerRoute struct {
+	*Route
 
 	// owner describes the route's target and its TailscaleGateway in messages.
 	owner string
 }
 
-// precedingRoutes returns the generated routes of TailscaleGateways with higher precedence, in
+// Preceding returns the generated routes of TailscaleGateways with higher precedence, in
 // their order. It ignores routes whose TailscaleGateway is gone, may not share the Gateway, or may not
 // use the tailnet, because they will be deleted.
-func (inputs input) precedingRoutes(ls []listener) []peerRoute {
+func (inputs Input) Preceding(ls []Listener) []PeerRoute {
 	rank, refused := map[types.NamespacedName]int{}, map[types.NamespacedName]map[string]bool{}
-	for i, p := range slices.SortedFunc(slices.Values(inputs.peers), comparePeers) {
-		if comparePeers(p, inputs.object) < 0 && inputs.grants.PermitGateway(p.Namespace, p.GatewayName()) {
+	for i, p := range slices.SortedFunc(slices.Values(inputs.Peers), comparePeers) {
+		if comparePeers(p, inputs.Object) < 0 && inputs.Grants.PermitGateway(p.Namespace, p.GatewayName()) {
 			rank[client.ObjectKeyFromObject(p)] = i
 			refused[client.ObjectKeyFromObject(p)] = parse.RefusedTailnets(p)
 		}
@@ -49,24 +49,24 @@ func (inputs input) precedingRoutes(ls []listener) []peerRoute {
 		return nil
 	}
 	owners := map[ir.RouteKey]types.NamespacedName{}
-	var out []peerRoute
-	for _, o := range inputs.routes {
+	var out []PeerRoute
+	for _, o := range inputs.Routes {
 		refs := generatedParents(o)
 		if refs == nil {
 			continue
 		}
-		key := ownerByLabels(o)
+		key := Owner(o)
 		if _, ok := rank[key]; !ok || refused[key][o.GetLabels()[meta.LabelGatewayTailnet]] {
 			continue
 		}
-		kind, _ := statusOf(o)
-		p := peerRoute{route: &route{Route: parse.ParseRoute(o), kind: kind}}
+		kind, _ := StatusOf(o)
+		p := PeerRoute{Route: &Route{Route: parse.ParseRoute(o), Kind: kind}}
 		p.attachRefs(refs, ls)
-		p.owner = withGateway(generatedFor(o, p.route), key)
+		p.owner = withGateway(generatedFor(o, p.Route), key)
 		owners[p.Key] = key
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b peerRoute) int {
+	slices.SortFunc(out, func(a, b PeerRoute) int {
 		return cmp.Or(cmp.Compare(rank[owners[a.Key]], rank[owners[b.Key]]), cmp.Compare(a.Key.String(), b.Key.String()))
 	})
 	return out
@@ -74,7 +74,7 @@ func (inputs input) precedingRoutes(ls []listener) []peerRoute {
 
 // generatedParents returns the parents of a generated route, and nil for other objects.
 func generatedParents(o client.Object) []gwapiv1.ParentReference {
-	if !isOurs(o) {
+	if !IsManaged(o) {
 		return nil
 	}
 	switch r := o.(type) {
@@ -88,19 +88,19 @@ func generatedParents(o client.Object) []gwapiv1.ParentReference {
 
 // attachRefs attaches a route to the listeners in its parent references. A generated route
 // occupies its place at them before it is accepted.
-func (r *route) attachRefs(refs []gwapiv1.ParentReference, ls []listener) {
+func (r *Route) attachRefs(refs []gwapiv1.ParentReference, ls []Listener) {
 	for _, l := range ls {
 		if slices.ContainsFunc(refs, func(p gwapiv1.ParentReference) bool {
-			k, ok := parentOf(p, r.Key.Namespace)
-			return ok && k == l.parent && ptr.Deref(p.SectionName, l.name) == l.name
+			k, ok := ParentOf(p, r.Key.Namespace)
+			return ok && k == l.Parent && ptr.Deref(p.SectionName, l.Name) == l.Name
 		}) {
-			r.listeners = append(r.listeners, l)
+			r.Listeners = append(r.Listeners, l)
 		}
 	}
 }
 
 // generatedFor describes the target of a generated route in messages.
-func generatedFor(r client.Object, parsed *route) string {
+func generatedFor(r client.Object, parsed *Route) string {
 	tailnet := r.GetLabels()[meta.LabelGatewayTailnet]
 	if e := endpointOf(r); e.Name != "" {
 		return discoveredIn(e, tailnet)
@@ -108,11 +108,11 @@ func generatedFor(r client.Object, parsed *route) string {
 	if rules := parsed.Rules; len(rules) > 0 && len(rules[0].Backends) > 0 {
 		kind, b := "Service", rules[0].Backends[0]
 		if b.Kind == ir.BackendServices {
-			kind = kindServices
+			kind = KindServices
 		}
 		return forTailnet(kind+" "+b.String(), tailnet)
 	}
-	return forTailnet(parsed.kind+" "+parsed.Key.String(), tailnet)
+	return forTailnet(parsed.Kind+" "+parsed.Key.String(), tailnet)
 }
 
 // forTailnet adds the tailnet to the description of a target.
@@ -125,7 +125,7 @@ func withGateway(target string, key types.NamespacedName) string {
 
 // withGateway describes the target of a desired route in messages about several
 // TailscaleGateways.
-func (w *desiredRoute) withGateway(o *gatewayv1alpha1.TailscaleGateway) string {
+func (w *Desired) withGateway(o *gatewayv1alpha1.TailscaleGateway) string {
 	target := w.target
 	if w.Direction == tailnetv1alpha1.DirectionIngress {
 		target = forTailnet(target, w.Tailnet)

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package report
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
@@ -23,7 +24,7 @@ func reportWith(routes ...tailnetv1alpha1.ReportedRoute) earlier {
 func heavy(prefix string, n, factor int) []tailnetv1alpha1.ReportedRoute {
 	var out []tailnetv1alpha1.ReportedRoute
 	for i := range n {
-		r := tailnetv1alpha1.ReportedRoute{Kind: kindHTTPRoute, Namespace: fmt.Sprint(prefix, i%40), Name: fmt.Sprintf("%s%04d", prefix, i), Ports: []int32{80}}
+		r := tailnetv1alpha1.ReportedRoute{Kind: routes.KindHTTPRoute, Namespace: fmt.Sprint(prefix, i%40), Name: fmt.Sprintf("%s%04d", prefix, i), Ports: []int32{80}}
 		for h := range factor * 5 {
 			r.Hostnames = append(r.Hostnames, fmt.Sprintf("h%d.%s.example.com", h, strings.Repeat("n", 200)))
 		}
@@ -50,14 +51,13 @@ func TestReportKeeps(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := result{userRoutes: tc.routes, previous: reportWith(served...)}
-			r.fillReport()
-			if diff := cmp.Diff(tc.want, r.report.Routes); diff != "" {
+			got := Content{routes: tc.routes, previous: reportWith(served...)}.Spec(nil)
+			if diff := cmp.Diff(tc.want, got.Routes); diff != "" {
 				t.Errorf("\n%s\nRoutes: -want, +got:\n%.2000s", tc.reason, diff)
 			}
 			var omitted tailnetv1alpha1.ReportedOmissions
-			if r.report.Omitted != nil {
-				omitted = *r.report.Omitted
+			if got.Omitted != nil {
+				omitted = *got.Omitted
 			}
 			if diff := cmp.Diff(tc.omitted, omitted); diff != "" {
 				t.Errorf("\n%s\nOmitted: -want, +got:\n%s", tc.reason, diff)
@@ -70,25 +70,25 @@ func TestReportKeeps(t *testing.T) {
 // nor that of a route's hostname.
 func TestReportKeepsRoutes(t *testing.T) {
 	anyBackend := func(ir.RouteKey, ir.BackendRef) bool { return true }
-	var served []*route
+	var served []*routes.Route
 	for i := range maxRoutes {
 		served = append(served, wide(fmt.Sprintf("m%04d", i), 1, 1, 1))
 	}
 	first, _ := reportRoutes(served, anyBackend, true, reportWith())
 	all := reportWith()
 	for _, r := range served {
-		v := tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name}
+		v := tailnetv1alpha1.ReportedRoute{Kind: r.Kind, Namespace: r.Key.Namespace, Name: r.Key.Name}
 		all.routes[nameOfRoute(v)] = v
 	}
-	got, _ := reportRoutes(append([]*route{wide("a", 1, 1, 1)}, served...), anyBackend, true, all)
+	got, _ := reportRoutes(append([]*routes.Route{wide("a", 1, 1, 1)}, served...), anyBackend, true, all)
 	if len(first) == maxRoutes || len(got) != maxRoutes || got[0].Name != "m0000" {
 		t.Errorf("%d of one namespace's new routes are reported, and then %d from %s", len(first), len(got), got[0].Name)
 	}
 	previous := wide("m", 1, maxHosts, 1)
-	reported, _ := reportRoutes([]*route{previous}, anyBackend, true, reportWith())
+	reported, _ := reportRoutes([]*routes.Route{previous}, anyBackend, true, reportWith())
 	more := wide("m", 1, maxHosts, 1)
 	more.Info.Hostnames = append([]string{"a.example.com"}, more.Info.Hostnames...)
-	updated, _ := reportRoutes([]*route{more}, anyBackend, true, reportWith(reported...))
+	updated, _ := reportRoutes([]*routes.Route{more}, anyBackend, true, reportWith(reported...))
 	if diff := cmp.Diff(reported, updated); diff != "" {
 		t.Errorf("A new hostname removes none: -want, +got:\n%s", diff)
 	}

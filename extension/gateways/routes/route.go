@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package routes
 
 import (
 	"cmp"
@@ -14,33 +14,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A route that a Gateway has accepted.
-type route struct {
+// A Route that a Gateway has accepted.
+type Route struct {
 	*ir.Route
 
-	// kind is the kind in the API.
-	kind string
+	// Kind is the kind in the API.
+	Kind string
 
-	labels map[string]string
+	Labels map[string]string
 
-	// uid is the UID of the object.
-	uid types.UID
+	// UID is the UID of the object.
+	UID types.UID
 
-	// listeners that the route is attached to.
-	listeners []listener
+	// Listeners that the route is attached to.
+	Listeners []Listener
 
-	// filters that may protect the backends of rules, by the index of the rule.
-	filters map[int]string
+	// Filters that may protect the backends of rules, by the index of the rule.
+	Filters map[int]string
 }
 
-// statusOf returns the kind and the status of a route, and a nil status for other objects.
-func statusOf(o client.Object) (string, *gwapiv1.RouteStatus) {
+// StatusOf returns the kind and the status of a route, and a nil status for other objects.
+func StatusOf(o client.Object) (string, *gwapiv1.RouteStatus) {
 	switch r := o.(type) {
 	case *gwapiv1.HTTPRoute:
 		return "HTTPRoute", &r.Status.RouteStatus
@@ -56,58 +55,71 @@ func statusOf(o client.Object) (string, *gwapiv1.RouteStatus) {
 	return "", nil
 }
 
-// isGenerated reports whether the extension generated an object for a TailscaleGateway.
-func isGenerated(o metav1.Object) bool {
+// IsGenerated reports whether the extension generated an object for a TailscaleGateway.
+func IsGenerated(o metav1.Object) bool {
 	_, ok := o.GetLabels()[meta.LabelGenerated]
 	return ok
 }
 
-// accepted returns the routes of users that the Gateway has accepted, sorted.
-func accepted(objs []client.Object, ls []listener) []*route {
-	var out []*route
+// IsManaged reports whether the extension generated an object for a TailscaleGateway and manages
+// it.
+func IsManaged(o client.Object) bool {
+	return IsGenerated(o) && o.GetLabels()[ir.ManagedByLabel] == ir.ManagedBy
+}
+
+// Owner returns the TailscaleGateway in the labels of an object. Without a label for
+// the namespace it is in the object's namespace. The name is empty if there is no label.
+func Owner(o client.Object) types.NamespacedName {
+	l := o.GetLabels()
+	return types.NamespacedName{Namespace: cmp.Or(l[meta.LabelGatewayNamespace], o.GetNamespace()), Name: l[meta.LabelGateway]}
+}
+
+// Accepted returns the routes of users that the Gateway has accepted, sorted.
+func Accepted(objs []client.Object, ls []Listener) []*Route {
+	var out []*Route
 	for _, o := range objs {
-		if ir.IsPlaceholder(o) || isGenerated(o) {
+		if ir.IsPlaceholder(o) || IsGenerated(o) {
 			continue
 		}
-		kind, status := statusOf(o)
+		kind, status := StatusOf(o)
 		if status == nil {
 			continue
 		}
-		r := &route{Route: parse.ParseRoute(o), kind: kind, labels: o.GetLabels(), uid: o.GetUID(), filters: protectingFilters(o)}
+		r := &Route{Route: parse.ParseRoute(o), Kind: kind, Labels: o.GetLabels(), UID: o.GetUID(), Filters: protectingFilters(o)}
 		if r.attach(status.Parents, ls) {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b *route) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	slices.SortFunc(out, func(a, b *Route) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 	return out
 }
 
 // attach attaches a route to the listeners that accepted it. It returns false if no parent
 // accepted the route.
-func (r *route) attach(parents []gwapiv1.RouteParentStatus, ls []listener) bool {
+func (r *Route) attach(parents []gwapiv1.RouteParentStatus, ls []Listener) bool {
 	found := false
 	attached := make([]bool, len(ls))
 	for _, p := range parents {
-		k, ok := parentOf(p.ParentRef, r.Key.Namespace)
+		k, ok := ParentOf(p.ParentRef, r.Key.Namespace)
 		if !ok || !conditionIs(p.Conditions, gwapiv1.RouteConditionAccepted, metav1.ConditionTrue) {
 			continue
 		}
 		for i, l := range ls {
-			if l.parent != k {
+			if l.Parent != k {
 				continue
 			}
 			found = true
 			ref := p.ParentRef
-			if ptr.Deref(ref.SectionName, l.name) == l.name && ptr.Deref(ref.Port, l.port) == l.port && l.acceptsRoute(r) {
+			if ptr.Deref(ref.SectionName, l.Name) == l.Name && ptr.Deref(ref.Port, l.Port) == l.Port && l.acceptsRoute(r) {
 				attached[i] = true
 			}
 		}
 	}
 	for i, l := range ls {
 		if attached[i] {
-			r.listeners = append(r.listeners, l)
+			r.Listeners = append(r.Listeners, l)
 		}
 	}
 	return found
@@ -118,13 +130,13 @@ func conditionIs(conditions []metav1.Condition, t gwapiv1.RouteConditionType, s 
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type == string(t) && c.Status == s })
 }
 
-// backends returns the backends of a route that are permitted Services.
-func (r *route) backends(permitted func(ir.RouteKey, ir.BackendRef) bool) []ir.BackendRef {
-	return r.backendsOf(permitted, func(int) bool { return true })
+// Backends returns the backends of a route that are permitted Services.
+func (r *Route) Backends(permitted func(ir.RouteKey, ir.BackendRef) bool) []ir.BackendRef {
+	return r.BackendsWhere(permitted, func(int) bool { return true })
 }
 
-// backendsOf returns the backends of the rules that match a filter, by their index.
-func (r *route) backendsOf(permitted func(ir.RouteKey, ir.BackendRef) bool, matches func(rule int) bool) []ir.BackendRef {
+// BackendsWhere returns the backends of the rules that match a filter, by their index.
+func (r *Route) BackendsWhere(permitted func(ir.RouteKey, ir.BackendRef) bool, matches func(rule int) bool) []ir.BackendRef {
 	var out []ir.BackendRef
 	for i := range r.Rules {
 		if !matches(i) {
@@ -139,11 +151,11 @@ func (r *route) backendsOf(permitted func(ir.RouteKey, ir.BackendRef) bool, matc
 	return out
 }
 
-// hostnames returns the hosts of requests that reach a route, sorted. It returns none if the
+// Hostnames returns the hosts of requests that reach a route, sorted. It returns none if the
 // route accepts any host.
-func (r *route) hostnames() []string {
+func (r *Route) Hostnames() []string {
 	var out []string
-	for _, l := range r.listeners {
+	for _, l := range r.Listeners {
 		out = append(out, slices.DeleteFunc(l.hosts(r.Info.Hostnames), func(h string) bool { return h == "" })...)
 	}
 	slices.Sort(out)
@@ -157,12 +169,6 @@ func narrower(a, b string) string {
 		return a
 	}
 	return b
-}
-
-// needsHostnames reports whether a tailnet of the TailscaleGateway resolves host names.
-// Otherwise the report has no host names, because each change of the report runs a function.
-func needsHostnames(o *gatewayv1alpha1.TailscaleGateway) bool {
-	return slices.ContainsFunc(o.Spec.Tailnets, func(t gatewayv1alpha1.GatewayTailnet) bool { return t.SplitDNS != nil })
 }
 
 // openFilters are the types of filters that protect nothing. Others do, such as ExternalAuth, and

@@ -1,15 +1,13 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package routes
 
 import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -17,17 +15,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-const (
-	// maxParents is the limit of Gateway API for a route.
-	maxParents = 32
-
-	// waitingMessage is the message of a route without a status.
-	waitingMessage = "Waiting for Envoy Gateway"
-)
+// maxParents is the limit of Gateway API for a route.
+const maxParents = 32
 
 // A location is a host and a path prefix at a listener.
 type location struct {
-	parent   parentKey
+	parent   ParentKey
 	listener gwapiv1.SectionName
 	host     string
 	prefix   string
@@ -46,19 +39,19 @@ type holder struct {
 // resolveConflicts determines which desired routes are generated: each needs listeners, and a
 // host and a path that no other route occupies. Routes of users come first, then those of
 // TailscaleGateways with higher precedence, then the desired routes in order.
-func resolveConflicts(inputs input, desired []*desiredRoute, ls []listener, userRoutes []*route) {
+func resolveConflicts(inputs Input, desired []*Desired, ls []Listener, userRoutes []*Route) {
 	locations := occupied(userRoutes)
-	for _, r := range inputs.precedingRoutes(ls) {
+	for _, r := range inputs.Preceding(ls) {
 		locations.add(r.locations(), holder{description: r.owner, service: true, peer: true})
 	}
 	for _, w := range desired {
-		w.attachListeners(ls, inputs.object.GatewayName())
+		w.attachListeners(ls, inputs.Object.GatewayName())
 		if w.State != "" && w.State != tailnetv1alpha1.GeneratedRoutePending {
 			continue
 		}
 		own := w.locations()
 		if i := slices.IndexFunc(own, locations.has); i >= 0 {
-			w.setConflict(locations[own[i]], inputs.object)
+			w.setConflict(locations[own[i]], inputs.Object)
 			continue
 		}
 		locations.add(own, holder{description: w.target, service: true})
@@ -66,7 +59,7 @@ func resolveConflicts(inputs input, desired []*desiredRoute, ls []listener, user
 }
 
 // setConflict records which route occupies the host and the path.
-func (w *desiredRoute) setConflict(occupant holder, o *gatewayv1alpha1.TailscaleGateway) {
+func (w *Desired) setConflict(occupant holder, o *gatewayv1alpha1.TailscaleGateway) {
 	target := w.target
 	if occupant.peer {
 		target = w.withGateway(o)
@@ -76,11 +69,11 @@ func (w *desiredRoute) setConflict(occupant holder, o *gatewayv1alpha1.Tailscale
 }
 
 // attachListeners attaches the route to the Gateway's own listeners for its protocol and host.
-func (w *desiredRoute) attachListeners(ls []listener, gateway types.NamespacedName) {
-	k := keyOf(kindGateway, gateway)
-	own := slices.ContainsFunc(ls, func(l listener) bool { return l.parent == k })
+func (w *Desired) attachListeners(ls []Listener, gateway types.NamespacedName) {
+	k := KeyOf(KindGateway, gateway)
+	own := slices.ContainsFunc(ls, func(l Listener) bool { return l.Parent == k })
 	for _, l := range ls {
-		if l.parent == k && l.protocol == w.protocol && l.accepts(w.hosts()) && len(w.listeners) < maxParents {
+		if l.Parent == k && l.Protocol == w.protocol && l.accepts(w.hosts()) && len(w.listeners) < maxParents {
 			w.listeners = append(w.listeners, l)
 		}
 	}
@@ -93,11 +86,11 @@ func (w *desiredRoute) attachListeners(ls []listener, gateway types.NamespacedNa
 }
 
 // locations returns the locations of the route at its listeners.
-func (w *desiredRoute) locations() []location {
+func (w *Desired) locations() []location {
 	out := make([]location, 0, len(w.listeners))
 	for _, l := range w.listeners {
 		for _, h := range l.hosts(w.hosts()) {
-			out = append(out, location{parent: l.parent, listener: l.name, host: h, prefix: w.PathPrefix})
+			out = append(out, location{parent: l.Parent, listener: l.Name, host: h, prefix: w.PathPrefix})
 		}
 	}
 	return out
@@ -124,23 +117,23 @@ func (h holders) add(locations []location, occupant holder) {
 // occupied returns the locations of the HTTPRoutes and GRPCRoutes of users, which Envoy Gateway
 // sorts together. Rules with more conditions than a path leave the other requests to further
 // routes.
-func occupied(userRoutes []*route) holders {
+func occupied(userRoutes []*Route) holders {
 	out := holders{}
 	for _, r := range userRoutes {
 		if r.Key.Kind == ir.KindHTTPRoute || r.Key.Kind == ir.KindGRPCRoute {
-			out.add(r.locations(), holder{description: r.kind + " " + r.Key.String()})
+			out.add(r.locations(), holder{description: r.Kind + " " + r.Key.String()})
 		}
 	}
 	return out
 }
 
 // locations returns the locations of a route at its listeners.
-func (r *route) locations() []location {
+func (r *Route) locations() []location {
 	var out []location
 	for _, prefix := range prefixes(r) {
-		for _, l := range r.listeners {
+		for _, l := range r.Listeners {
 			for _, h := range l.hosts(r.Info.Hostnames) {
-				out = append(out, location{parent: l.parent, listener: l.name, host: h, prefix: prefix})
+				out = append(out, location{parent: l.Parent, listener: l.Name, host: h, prefix: prefix})
 			}
 		}
 	}
@@ -150,7 +143,7 @@ func (r *route) locations() []location {
 // prefixes returns the path prefixes that a route occupies without further conditions. A
 // GRPCRoute without a method occupies all paths, and one with a service the paths of that
 // service.
-func prefixes(r *route) []string {
+func prefixes(r *Route) []string {
 	var out []string
 	for _, rule := range r.Rules {
 		if len(rule.Matches) == 0 {
@@ -166,42 +159,6 @@ func prefixes(r *route) []string {
 		}
 	}
 	return out
-}
-
-// routeState returns the state of an existing route by its status from Envoy Gateway. A route
-// is accepted if one listener has accepted it, unless its Service cannot be used.
-func routeState(o client.Object) (tailnetv1alpha1.GeneratedRouteState, string) {
-	_, r := statusOf(o)
-	if r == nil {
-		return tailnetv1alpha1.GeneratedRoutePending, waitingMessage
-	}
-	var refusals []string
-	accepted, broken := false, false
-	for _, p := range r.Parents {
-		accepted = accepted || conditionIs(p.Conditions, gwapiv1.RouteConditionAccepted, metav1.ConditionTrue)
-		broken = broken || conditionIs(p.Conditions, gwapiv1.RouteConditionResolvedRefs, metav1.ConditionFalse)
-		for _, c := range p.Conditions {
-			if c.Status == metav1.ConditionFalse {
-				refusals = append(refusals, c.Message)
-			}
-		}
-	}
-	switch {
-	case accepted && !broken:
-		return tailnetv1alpha1.GeneratedRouteAccepted, envoyGatewayMessage(refusals)
-	case len(refusals) > 0:
-		return tailnetv1alpha1.GeneratedRouteRefused, envoyGatewayMessage(refusals)
-	}
-	return tailnetv1alpha1.GeneratedRoutePending, waitingMessage
-}
-
-// envoyGatewayMessage joins the distinct messages of Envoy Gateway.
-func envoyGatewayMessage(refusals []string) string {
-	slices.Sort(refusals)
-	if len(refusals) == 0 {
-		return ""
-	}
-	return "Envoy Gateway: " + strings.Join(slices.Compact(refusals), "; ")
 }
 
 // capitalize returns the text with an upper-case first letter.

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package routes
 
 import (
 	"cmp"
@@ -33,10 +33,10 @@ const (
 // portHTTP is the preferred port of a TailscaleServices with several.
 const portHTTP = 80
 
-// local holds objects of one namespace that no TailscaleGateway composed.
-type local struct {
-	endpoints []*gatewayv1alpha1.TailscaleEndpoints
-	services  []*gatewayv1alpha1.TailscaleServices
+// A Local holds objects of one namespace that no TailscaleGateway composed.
+type Local struct {
+	Endpoints []*gatewayv1alpha1.TailscaleEndpoints
+	Services  []*gatewayv1alpha1.TailscaleServices
 }
 
 // exclusions are the discovered endpoints without a route.
@@ -45,19 +45,19 @@ type exclusions struct {
 	looping map[string]types.NamespacedName
 
 	// selectedRoutes are the routes to objects that a selector selects.
-	selectedRoutes []*desiredRoute
+	selectedRoutes []*Desired
 }
 
 // isSelected reports whether a selector also selects a discovered endpoint.
 func (l exclusions) isSelected(d gatewayv1alpha1.DiscoveredEndpoint) bool {
-	return slices.ContainsFunc(l.selectedRoutes, func(w *desiredRoute) bool {
-		return w.alias != "" && w.alias == d.Name || w.fqdn != "" && dnsNameOf(w.fqdn) == dnsNameOf(d.TailscaleFQDN)
+	return slices.ContainsFunc(l.selectedRoutes, func(w *Desired) bool {
+		return w.alias != "" && w.alias == d.Name || w.fqdn != "" && DNSName(w.fqdn) == DNSName(d.TailscaleFQDN)
 	})
 }
 
-// hasSelector reports whether a tailnet of a TailscaleGateway generates routes to the objects
+// HasSelector reports whether a tailnet of a TailscaleGateway generates routes to the objects
 // that a selector selects.
-func hasSelector(t gatewayv1alpha1.GatewayTailnet) bool {
+func HasSelector(t gatewayv1alpha1.GatewayTailnet) bool {
 	return t.RouteGeneration.Egress != nil && t.RouteGeneration.Egress.Selector != nil
 }
 
@@ -71,8 +71,8 @@ func refOf(t gatewayv1alpha1.GatewayTailnet) string {
 
 // selected returns the routes to the objects that the selector of a tailnet selects in the
 // namespace.
-func selected(inputs input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
-	if !hasSelector(t) {
+func selected(inputs Input, t gatewayv1alpha1.GatewayTailnet) []*Desired {
+	if !HasSelector(t) {
 		return nil
 	}
 	g := t.RouteGeneration.Egress
@@ -80,8 +80,8 @@ func selected(inputs input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
 	if err != nil {
 		return retainSelected(inputs, t, err)
 	}
-	var out []*desiredRoute
-	for _, e := range inputs.local.endpoints {
+	var out []*Desired
+	for _, e := range inputs.Local.Endpoints {
 		if e.TailnetName() != refOf(t) || !matching.Matches(labels.Set(e.Labels)) {
 			continue
 		}
@@ -91,8 +91,8 @@ func selected(inputs input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
 			}
 		}
 	}
-	for _, s := range inputs.local.services {
-		if matching.Matches(labels.Set(s.Labels)) && inputs.local.isIn(s, refOf(t)) {
+	for _, s := range inputs.Local.Services {
+		if matching.Matches(labels.Set(s.Labels)) && inputs.Local.isIn(s, refOf(t)) {
 			out = append(out, routeToServices(inputs, t, s))
 		}
 	}
@@ -101,7 +101,7 @@ func selected(inputs input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
 			w.retain(r)
 		}
 	}
-	slices.SortFunc(out, func(a, b *desiredRoute) int {
+	slices.SortFunc(out, func(a, b *Desired) int {
 		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Name, b.Name))
 	})
 	return out
@@ -109,11 +109,11 @@ func selected(inputs input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
 
 // retainSelected returns the routes for an invalid selector: the error, and the existing
 // routes, which stay.
-func retainSelected(inputs input, t gatewayv1alpha1.GatewayTailnet, err error) []*desiredRoute {
+func retainSelected(inputs Input, t gatewayv1alpha1.GatewayTailnet, err error) []*Desired {
 	w := selectedRoute(inputs, t, "selector", "")
 	w.fail(tailnetv1alpha1.GeneratedRouteRefused, "routeGeneration.egress.selector: %s", err)
-	out := []*desiredRoute{w}
-	for _, o := range inputs.generated {
+	out := []*Desired{w}
+	for _, o := range inputs.Generated {
 		r, ok := o.(*gwapiv1.HTTPRoute)
 		_, found := o.GetLabels()[meta.LabelEndpoint]
 		if !ok || found || r.Labels[meta.LabelGatewayTailnet] != t.Name || r.Labels[meta.LabelGenerated] != directionLabel(tailnetv1alpha1.DirectionEgress) {
@@ -127,10 +127,10 @@ func retainSelected(inputs input, t gatewayv1alpha1.GatewayTailnet, err error) [
 }
 
 // selectedRoute returns a route to a selected object, without a host and a path.
-func selectedRoute(inputs input, t gatewayv1alpha1.GatewayTailnet, service, name string) *desiredRoute {
-	return &desiredRoute{
+func selectedRoute(inputs Input, t gatewayv1alpha1.GatewayTailnet, service, name string) *Desired {
+	return &Desired{
 		ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{
-			Kind: kindHTTPRoute, Namespace: inputs.object.Namespace, Name: name,
+			Kind: KindHTTPRoute, Namespace: inputs.Object.Namespace, Name: name,
 			Tailnet: t.Name, Direction: tailnetv1alpha1.DirectionEgress, Service: service,
 		},
 		protocol: gwapiv1.ProtocolType(cmp.Or(t.RouteGeneration.Egress.Protocol, gatewayv1alpha1.EndpointProtocolHTTP)),
@@ -139,9 +139,9 @@ func selectedRoute(inputs input, t gatewayv1alpha1.GatewayTailnet, service, name
 }
 
 // existing returns the existing HTTPRoute of a desired route, and nil if there is none.
-func (inputs input) existing(w *desiredRoute) *gwapiv1.HTTPRoute {
-	for _, o := range inputs.generated {
-		if r, ok := o.(*gwapiv1.HTTPRoute); ok && client.ObjectKeyFromObject(r) == w.key() {
+func (inputs Input) existing(w *Desired) *gwapiv1.HTTPRoute {
+	for _, o := range inputs.Generated {
+		if r, ok := o.(*gwapiv1.HTTPRoute); ok && client.ObjectKeyFromObject(r) == w.Key() {
 			return r
 		}
 	}
@@ -151,17 +151,17 @@ func (inputs input) existing(w *desiredRoute) *gwapiv1.HTTPRoute {
 // routeToEndpoint returns the route to an endpoint of a TailscaleEndpoints, through the Service
 // that is composed for it. It returns nil if the endpoint has no protocol that an HTTPRoute
 // supports.
-func routeToEndpoint(inputs input, t gatewayv1alpha1.GatewayTailnet, e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endpoint) *desiredRoute {
+func routeToEndpoint(inputs Input, t gatewayv1alpha1.GatewayTailnet, e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endpoint) *Desired {
 	port, protocol := requestPort(e, ep)
 	if port == 0 {
 		return nil
 	}
 	g := t.RouteGeneration.Egress
-	w := selectedRoute(inputs, t, ep.Name, names.Child(inputs.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedEndpoint, e.Name, ep.Name))
+	w := selectedRoute(inputs, t, ep.Name, names.Child(inputs.Object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedEndpoint, e.Name, ep.Name))
 	w.target = fmt.Sprintf("endpoint %s of TailscaleEndpoints %s", ep.Name, client.ObjectKeyFromObject(e))
-	w.fqdn, w.tls = strings.TrimSuffix(ep.TailscaleFQDN, "."), protocol == gatewayv1alpha1.EndpointProtocolHTTPS
-	w.place(variables{service: ep.Name, tailnet: t.Name, namespace: inputs.object.Namespace, domain: domain(append(inputs.of(t.Name), e))}, g.HostPattern, g.PathPrefix)
-	if w.tls && w.fqdn == "" {
+	w.fqdn, w.TLS = strings.TrimSuffix(ep.TailscaleFQDN, "."), protocol == gatewayv1alpha1.EndpointProtocolHTTPS
+	w.place(variables{service: ep.Name, tailnet: t.Name, namespace: inputs.Object.Namespace, domain: domain(append(inputs.endpointsIn(t.Name), e))}, g.HostPattern, g.PathPrefix)
+	if w.TLS && w.fqdn == "" {
 		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It uses HTTPS, and the name in its certificate is unknown; set tailscaleFQDN")
 	}
 	service := ""
@@ -204,22 +204,27 @@ func requestPort(e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endp
 
 // routeToServices returns the route to a TailscaleServices. The backend is the
 // TailscaleServices itself, as in routes of users.
-func routeToServices(inputs input, t gatewayv1alpha1.GatewayTailnet, s *gatewayv1alpha1.TailscaleServices) *desiredRoute {
+func routeToServices(inputs Input, t gatewayv1alpha1.GatewayTailnet, s *gatewayv1alpha1.TailscaleServices) *Desired {
 	g := t.RouteGeneration.Egress
 	name := strings.TrimPrefix(string(s.Spec.VIPService.Name), "svc:")
 	name = cmp.Or(name, s.Name)
-	w := selectedRoute(inputs, t, name, names.Child(inputs.object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedService, s.Name))
+	w := selectedRoute(inputs, t, name, names.Child(inputs.Object.Name, t.Name, directionLabel(tailnetv1alpha1.DirectionEgress), selectedService, s.Name))
 	w.target = "TailscaleServices " + client.ObjectKeyFromObject(s).String()
 	w.services, w.alias = true, names.ServiceEndpoint("svc:"+name)
-	w.place(variables{service: name, tailnet: t.Name, namespace: inputs.object.Namespace, domain: domain(inputs.of(t.Name))}, g.HostPattern, g.PathPrefix)
-	w.backend = tailnetv1alpha1.ReportedBackend{Namespace: s.Namespace, Name: s.Name, Port: servicePort(s)}
+	w.place(variables{service: name, tailnet: t.Name, namespace: inputs.Object.Namespace, domain: domain(inputs.endpointsIn(t.Name))}, g.HostPattern, g.PathPrefix)
+	w.Backend = tailnetv1alpha1.ReportedBackend{Namespace: s.Namespace, Name: s.Name, Port: servicePort(s)}
 	switch {
-	case gatewayBackend(s) != nil:
+	case LeadsToGateway(s):
 		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It leads to a Gateway, which could create a routing loop; select the backends of that Gateway instead")
-	case w.backend.Port == 0:
+	case w.Backend.Port == 0:
 		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It serves all ports, so no port can be selected; create a route that specifies one")
 	}
 	return w
+}
+
+// LeadsToGateway reports whether a TailscaleServices has a Gateway as backend.
+func LeadsToGateway(s *gatewayv1alpha1.TailscaleServices) bool {
+	return slices.ContainsFunc(s.Spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind == gatewayv1alpha1.BackendKindGateway })
 }
 
 // servicePort returns the port of a route to a TailscaleServices: 80 if there is one, else the
@@ -243,12 +248,12 @@ func servicePort(s *gatewayv1alpha1.TailscaleServices) int32 {
 
 // isIn reports whether a TailscaleServices is in a tailnet, by its template or by a
 // TailscaleEndpoints that it selects.
-func (l local) isIn(s *gatewayv1alpha1.TailscaleServices, tailnet string) bool {
+func (l Local) isIn(s *gatewayv1alpha1.TailscaleServices, tailnet string) bool {
 	if s.Spec.EndpointTemplate != nil && s.Spec.EndpointTemplate.Tailnet == tailnet {
 		return true
 	}
 	matching, err := selector.Of(&s.Spec.Selector)
-	return err == nil && slices.ContainsFunc(l.endpoints, func(e *gatewayv1alpha1.TailscaleEndpoints) bool {
+	return err == nil && slices.ContainsFunc(l.Endpoints, func(e *gatewayv1alpha1.TailscaleEndpoints) bool {
 		return e.TailnetName() == tailnet && matching.Matches(labels.Set(e.Labels))
 	})
 }

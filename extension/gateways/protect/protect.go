@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package protect
 
 import (
 	"cmp"
@@ -18,16 +18,16 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// A guard describes which requests a policy applies to. The actions of the policy do not
+// A Guard describes which requests a policy applies to. The actions of the policy do not
 // matter, nor does its effect: a policy that Envoy Gateway refuses, or that a more specific one
 // replaces, was also meant to protect a backend.
-type guard struct {
+type Guard struct {
 	group, kind string
 	types.NamespacedName
 
@@ -40,10 +40,10 @@ type guard struct {
 }
 
 // String returns the kind, namespace and name.
-func (g *guard) String() string { return g.kind + " " + g.NamespacedName.String() }
+func (g *Guard) String() string { return g.kind + " " + g.NamespacedName.String() }
 
 // referrer returns the referrer of the policy's selectors.
-func (g *guard) referrer() refgrant.Referrer {
+func (g *Guard) referrer() refgrant.Referrer {
 	return refgrant.Referrer{Group: gwapiv1.Group(g.group), Kind: gwapiv1.Kind(g.kind), Namespace: g.Namespace}
 }
 
@@ -60,9 +60,9 @@ type guardSelector struct {
 	anywhere bool
 }
 
-// routePolicyGuard returns the guard for a TailscaleRoutePolicy.
-func routePolicyGuard(p *gatewayv1alpha1.TailscaleRoutePolicy) *guard {
-	g := &guard{
+// RoutePolicyGuard returns the guard for a TailscaleRoutePolicy.
+func RoutePolicyGuard(p *gatewayv1alpha1.TailscaleRoutePolicy) *Guard {
+	g := &Guard{
 		group: gatewayv1alpha1.Group, kind: gatewayv1alpha1.TailscaleRoutePolicyKind,
 		NamespacedName: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()},
 	}
@@ -70,14 +70,14 @@ func routePolicyGuard(p *gatewayv1alpha1.TailscaleRoutePolicy) *guard {
 	return g
 }
 
-// policyGuard returns the guard for a policy of Envoy Gateway (envoyproxy/gateway v1.9
+// PolicyGuard returns the guard for a policy of Envoy Gateway (envoyproxy/gateway v1.9
 // api/v1alpha1/policy_helpers.go and internal/gatewayapi/helpers.go).
-func policyGuard(o *unstructured.Unstructured) (*guard, error) {
+func PolicyGuard(o *unstructured.Unstructured) (*Guard, error) {
 	t := parse.PolicyTargets{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &t); err != nil {
 		return nil, errors.Wrapf(err, "cannot decode %s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
 	}
-	g := &guard{
+	g := &Guard{
 		group: parse.GroupEnvoyGateway, kind: o.GetKind(),
 		NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
 	}
@@ -98,14 +98,17 @@ func policyGuard(o *unstructured.Unstructured) (*guard, error) {
 	return g, nil
 }
 
+// kindGatewayClass is the kind of a policy's target for all Gateways of a class.
+const kindGatewayClass = "GatewayClass"
+
 // targetKinds are the kinds of Gateway API that a policy may target and that are read here.
 var targetKinds = map[string]bool{
-	kindGatewayClass: true, kindGateway: true, kindListenerSet: true,
-	kindHTTPRoute: true, kindGRPCRoute: true, "TCPRoute": true, "TLSRoute": true, "UDPRoute": true,
+	kindGatewayClass: true, routes.KindGateway: true, routes.KindListenerSet: true,
+	routes.KindHTTPRoute: true, routes.KindGRPCRoute: true, "TCPRoute": true, "TLSRoute": true, "UDPRoute": true,
 }
 
 // addTargets adds references.
-func (g *guard) addTargets(refs []gwapiv1.LocalPolicyTargetReferenceWithSectionName) {
+func (g *Guard) addTargets(refs []gwapiv1.LocalPolicyTargetReferenceWithSectionName) {
 	for _, r := range refs {
 		if r.Group != gwapiv1.GroupName || !targetKinds[string(r.Kind)] {
 			g.elsewhere = true
@@ -126,7 +129,7 @@ type guarded struct {
 // covers reports whether a policy applies to a whole object, or returns the sections that it
 // applies to. An unknown section counts as the whole object, because the policy was meant to
 // protect a part of it.
-func (g *guard) covers(o guarded, names []string, grants refgrant.Grants) (whole bool, sections []string) {
+func (g *Guard) covers(o guarded, names []string, grants refgrant.Grants) (whole bool, sections []string) {
 	if g.elsewhere && g.Namespace == o.Namespace {
 		return true, nil
 	}
@@ -149,40 +152,56 @@ func (g *guard) covers(o guarded, names []string, grants refgrant.Grants) (whole
 }
 
 // coversClass reports whether a policy applies to all Gateways of a class. A class has no namespace.
-func (g *guard) coversClass(class gwapiv1.ObjectName) bool {
+func (g *Guard) coversClass(class gwapiv1.ObjectName) bool {
 	return slices.ContainsFunc(g.targets, func(t guardTarget) bool { return t.kind == kindGatewayClass && t.name == string(class) })
 }
 
-// protected returns what protects the Services behind routes: the first policy by kind, namespace
+// Facts are what protection depends on, apart from the routes. The objects are read-only.
+type Facts struct {
+	// Gateway is nil if it does not exist.
+	Gateway *gwapiv1.Gateway
+	Sets    []*gwapiv1.ListenerSet
+
+	// Guards are the policies that may protect backends, in any order.
+	Guards []*Guard
+
+	// Grants are the ReferenceGrants of all namespaces.
+	Grants refgrant.Grants
+
+	// Permitted reports whether a route may reference a Service.
+	Permitted func(ir.RouteKey, ir.BackendRef) bool
+}
+
+// Protectors returns what protects the Services behind routes: the first policy by kind, namespace
 // and name, or else the client certificates that a listener requires, or a filter of a rule. The
 // ports of a Service are not distinguished, because several ports may lead to the same port of a
 // pod.
-func (inputs input) protected(userRoutes []*route, ls []listener) map[types.NamespacedName]string {
-	guards := slices.SortedFunc(slices.Values(inputs.guards), func(a, b *guard) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), compareNames(a.NamespacedName, b.NamespacedName))
+func (f Facts) Protectors(userRoutes []*routes.Route, ls []routes.Listener) map[types.NamespacedName]string {
+	guards := slices.SortedFunc(slices.Values(f.Guards), func(a, b *Guard) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), ir.CompareNames(a.NamespacedName, b.NamespacedName))
 	})
 	out := map[types.NamespacedName]string{}
-	routes := newGuardedRoutes(userRoutes)
+	candidates := newGuardedRoutes(userRoutes)
 	for _, g := range guards {
-		at := inputs.guardedListeners(g, ls)
-		reached := routes.reach(g, inputs.grants)
+		at := f.guardedListeners(g, ls)
+		reached := candidates.reach(g, f.Grants)
 		if len(at) > 0 {
 			reached = userRoutes
 		}
 		for _, r := range reached {
-			behind := inputs.guardedBackends(g, r)
-			if slices.ContainsFunc(r.listeners, func(l listener) bool { return at[l.key()] }) {
-				behind = r.backends(inputs.permitted)
+			behind := f.guardedBackends(g, r)
+			if slices.ContainsFunc(r.Listeners, func(l routes.Listener) bool { return at[key(l)] }) {
+				behind = r.Backends(f.Permitted)
 			}
 			protectAll(out, behind, g.String())
 		}
 	}
 	for _, r := range userRoutes {
-		if slices.ContainsFunc(r.listeners, inputs.validatesClients) {
-			protectAll(out, r.backends(inputs.permitted), "tls.frontend of Gateway "+inputs.gateway.Namespace+"/"+inputs.gateway.Name)
+		if slices.ContainsFunc(r.Listeners, f.validatesClients) {
+			protectAll(out, r.Backends(f.Permitted), "tls.frontend of Gateway "+f.Gateway.Namespace+"/"+f.Gateway.Name)
 		}
-		for i, filter := range r.filters {
-			protectAll(out, r.backendsOf(inputs.permitted, func(rule int) bool { return rule == i }), "Filter "+filter+" of "+r.kind+" "+r.Key.String())
+		for i, filter := range r.Filters {
+			protectAll(out, r.BackendsWhere(f.Permitted, func(rule int) bool { return rule == i }), "Filter "+filter+" of "+r.Kind+" "+r.Key.String())
 		}
 	}
 	return out
@@ -191,21 +210,21 @@ func (inputs input) protected(userRoutes []*route, ls []listener) map[types.Name
 // guardedRoutes finds the routes that a policy may apply to: with as many policies as routes, each
 // policy cannot look at each route.
 type guardedRoutes struct {
-	byNamespace map[string][]*route
-	byID        map[routeID]*route
+	byNamespace map[string][]*routes.Route
+	byID        map[routes.ID]*routes.Route
 }
 
-func newGuardedRoutes(all []*route) guardedRoutes {
-	out := guardedRoutes{byNamespace: map[string][]*route{}, byID: map[routeID]*route{}}
+func newGuardedRoutes(all []*routes.Route) guardedRoutes {
+	out := guardedRoutes{byNamespace: map[string][]*routes.Route{}, byID: map[routes.ID]*routes.Route{}}
 	for _, r := range all {
 		out.byNamespace[r.Key.Namespace] = append(out.byNamespace[r.Key.Namespace], r)
-		out.byID[routeID{kind: r.kind, NamespacedName: r.Key.NamespacedName}] = r
+		out.byID[routes.ID{Kind: r.Kind, NamespacedName: r.Key.NamespacedName}] = r
 	}
 	return out
 }
 
 // reach returns the routes that a policy may apply to by its own targets and selectors.
-func (rs guardedRoutes) reach(g *guard, grants refgrant.Grants) []*route {
+func (rs guardedRoutes) reach(g *Guard, grants refgrant.Grants) []*routes.Route {
 	if slices.ContainsFunc(g.selectors, func(s guardSelector) bool { return s.anywhere }) {
 		out := slices.Clone(rs.byNamespace[g.Namespace])
 		for n := range grants.Namespaces(g.referrer()) {
@@ -216,9 +235,9 @@ func (rs guardedRoutes) reach(g *guard, grants refgrant.Grants) []*route {
 	if g.elsewhere || len(g.selectors) > 0 {
 		return rs.byNamespace[g.Namespace]
 	}
-	var out []*route
+	var out []*routes.Route
 	for _, t := range g.targets {
-		r := rs.byID[routeID{kind: t.kind, NamespacedName: types.NamespacedName{Namespace: g.Namespace, Name: t.name}}]
+		r := rs.byID[routes.ID{Kind: t.kind, NamespacedName: types.NamespacedName{Namespace: g.Namespace, Name: t.name}}]
 		if r != nil && !slices.Contains(out, r) {
 			out = append(out, r)
 		}
@@ -237,72 +256,62 @@ func protectAll(out map[types.NamespacedName]string, backends []ir.BackendRef, p
 
 // validatesClients reports whether the Gateway requires certificates of the clients of a listener
 // (envoyproxy/gateway v1.9 internal/gatewayapi/listener.go).
-func (inputs input) validatesClients(l listener) bool {
-	tls := inputs.gateway.Spec.TLS
-	if tls == nil || tls.Frontend == nil || l.protocol != gwapiv1.HTTPSProtocolType {
+func (f Facts) validatesClients(l routes.Listener) bool {
+	tls := f.Gateway.Spec.TLS
+	if tls == nil || tls.Frontend == nil || l.Protocol != gwapiv1.HTTPSProtocolType {
 		return false
 	}
 	for _, p := range tls.Frontend.PerPort {
-		if p.Port == l.port {
+		if p.Port == l.Port {
 			return p.TLS.Validation != nil
 		}
 	}
 	return tls.Frontend.Default.Validation != nil
 }
 
-// protect sets the policy that protects each backend of a report's routes.
-func protect(routes []tailnetv1alpha1.ReportedRoute, protectors map[types.NamespacedName]string) {
-	for i := range routes {
-		for j := range routes[i].Backends {
-			b := &routes[i].Backends[j]
-			b.ProtectedBy = protectors[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}]
-		}
-	}
-}
-
 // A listenerKey identifies a listener among those of a Gateway and its ListenerSets.
 type listenerKey struct {
-	parent parentKey
+	parent routes.ParentKey
 	name   gwapiv1.SectionName
 }
 
-// key returns the key of the listener.
-func (l listener) key() listenerKey { return listenerKey{parent: l.parent, name: l.name} }
+// key returns the key of a listener.
+func key(l routes.Listener) listenerKey { return listenerKey{parent: l.Parent, name: l.Name} }
 
 // guardedListeners returns the listeners that a policy applies to. A policy for the Gateway
 // applies to all of them.
-func (inputs input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
-	if inputs.gateway == nil {
+func (f Facts) guardedListeners(g *Guard, ls []routes.Listener) map[listenerKey]bool {
+	if f.Gateway == nil {
 		return nil
 	}
 	parents := []guarded{{
-		kind: kindGateway, labels: inputs.gateway.Labels,
-		NamespacedName: types.NamespacedName{Namespace: inputs.gateway.Namespace, Name: inputs.gateway.Name},
+		kind: routes.KindGateway, labels: f.Gateway.Labels,
+		NamespacedName: types.NamespacedName{Namespace: f.Gateway.Namespace, Name: f.Gateway.Name},
 	}}
-	for _, s := range inputs.sets {
+	for _, s := range f.Sets {
 		parents = append(parents, guarded{
-			kind: kindListenerSet, labels: s.Labels,
+			kind: routes.KindListenerSet, labels: s.Labels,
 			NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name},
 		})
 	}
 	out := map[listenerKey]bool{}
-	if g.coversClass(inputs.gateway.Spec.GatewayClassName) {
+	if g.coversClass(f.Gateway.Spec.GatewayClassName) {
 		for _, l := range ls {
-			out[l.key()] = true
+			out[key(l)] = true
 		}
 	}
 	for _, p := range parents {
 		var names []string
 		for _, l := range ls {
-			if l.parent == keyOf(p.kind, p.NamespacedName) {
-				names = append(names, string(l.name))
+			if l.Parent == routes.KeyOf(p.kind, p.NamespacedName) {
+				names = append(names, string(l.Name))
 			}
 		}
-		whole, sections := g.covers(p, names, inputs.grants)
+		whole, sections := g.covers(p, names, f.Grants)
 		for _, l := range ls {
-			own := l.parent == keyOf(p.kind, p.NamespacedName)
-			if own && (whole || slices.Contains(sections, string(l.name))) || whole && p.kind == kindGateway {
-				out[l.key()] = true
+			own := l.Parent == routes.KeyOf(p.kind, p.NamespacedName)
+			if own && (whole || slices.Contains(sections, string(l.Name))) || whole && p.kind == routes.KindGateway {
+				out[key(l)] = true
 			}
 		}
 	}
@@ -310,17 +319,17 @@ func (inputs input) guardedListeners(g *guard, ls []listener) map[listenerKey]bo
 }
 
 // guardedBackends returns the backends of the rules that a policy applies to.
-func (inputs input) guardedBackends(g *guard, r *route) []ir.BackendRef {
+func (f Facts) guardedBackends(g *Guard, r *routes.Route) []ir.BackendRef {
 	var names []string
 	for _, rule := range r.Rules {
 		names = append(names, rule.Name)
 	}
-	whole, sections := g.covers(guarded{kind: r.kind, NamespacedName: r.Key.NamespacedName, labels: r.labels}, names, inputs.grants)
+	whole, sections := g.covers(guarded{kind: r.Kind, NamespacedName: r.Key.NamespacedName, labels: r.Labels}, names, f.Grants)
 	if whole {
-		return r.backends(inputs.permitted)
+		return r.Backends(f.Permitted)
 	}
 	if len(sections) == 0 {
 		return nil
 	}
-	return r.backendsOf(inputs.permitted, func(rule int) bool { return slices.Contains(sections, names[rule]) })
+	return r.BackendsWhere(f.Permitted, func(rule int) bool { return slices.Contains(sections, names[rule]) })
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package routes
 
 import (
 	"slices"
@@ -12,77 +12,78 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// Kinds that the Controller looks up by name.
+// Kinds of objects.
 const (
-	kindGateway          = "Gateway"
-	kindListenerSet      = "ListenerSet"
-	kindReferenceGrant   = "ReferenceGrant"
-	kindTailscaleGateway = "TailscaleGateway"
-	kindReport           = tailnetv1alpha1.GatewayReportKind
-	kindHTTPRoute        = "HTTPRoute"
-	kindGRPCRoute        = "GRPCRoute"
-	kindTLSPolicy        = "BackendTLSPolicy"
-	kindRoutePolicy      = gatewayv1alpha1.TailscaleRoutePolicyKind
-	kindGatewayClass     = "GatewayClass"
-	kindEndpoints        = "TailscaleEndpoints"
-	kindServices         = "TailscaleServices"
+	KindGateway          = "Gateway"
+	KindListenerSet      = "ListenerSet"
+	KindTailscaleGateway = gatewayv1alpha1.TailscaleGatewayKind
+	KindHTTPRoute        = "HTTPRoute"
+	KindGRPCRoute        = "GRPCRoute"
+	KindTLSPolicy        = "BackendTLSPolicy"
+	KindServices         = gatewayv1alpha1.TailscaleServicesKind
 )
 
-// A parentKey identifies a parent of routes: KIND/NAMESPACE/NAME.
-type parentKey string
+// A ParentKey identifies a parent of routes: KIND/NAMESPACE/NAME.
+type ParentKey string
 
-// keyOf returns the key of a parent.
-func keyOf(kind string, n types.NamespacedName) parentKey {
-	return parentKey(kind + "/" + n.String())
+// KeyOf returns the key of a parent.
+func KeyOf(kind string, n types.NamespacedName) ParentKey {
+	return ParentKey(kind + "/" + n.String())
 }
 
-// parentOf returns the parent of a route's reference. It returns false if the parent is neither
+// ParentOf returns the parent of a route's reference. It returns false if the parent is neither
 // a Gateway nor a ListenerSet.
-func parentOf(r gwapiv1.ParentReference, namespace string) (parentKey, bool) {
+func ParentOf(r gwapiv1.ParentReference, namespace string) (ParentKey, bool) {
 	if ptr.Deref(r.Group, gwapiv1.GroupName) != gwapiv1.GroupName {
 		return "", false
 	}
 	n := types.NamespacedName{Namespace: string(ptr.Deref(r.Namespace, gwapiv1.Namespace(namespace))), Name: string(r.Name)}
-	switch k := string(ptr.Deref(r.Kind, kindGateway)); k {
-	case kindGateway, kindListenerSet:
-		return keyOf(k, n), true
+	switch k := string(ptr.Deref(r.Kind, KindGateway)); k {
+	case KindGateway, KindListenerSet:
+		return KeyOf(k, n), true
 	}
 	return "", false
 }
 
-// A listener of a Gateway, or of one of its ListenerSets.
-type listener struct {
-	parent    parentKey
+// Split returns the kind and the name.
+func (k ParentKey) Split() (string, types.NamespacedName) {
+	kind, rest, _ := strings.Cut(string(k), "/")
+	ns, name, _ := strings.Cut(rest, "/")
+	return kind, types.NamespacedName{Namespace: ns, Name: name}
+}
+
+// A Listener of a Gateway, or of one of its ListenerSets.
+type Listener struct {
+	Parent    ParentKey
 	namespace string
 
-	name     gwapiv1.SectionName
-	port     int32
-	protocol gwapiv1.ProtocolType
+	Name     gwapiv1.SectionName
+	Port     int32
+	Protocol gwapiv1.ProtocolType
 	hostname string
 	allowed  *gwapiv1.AllowedRoutes
 }
 
-// listenersOf returns the listeners of a Gateway, followed by those of its ListenerSets.
-func listenersOf(g *gwapiv1.Gateway, sets []*gwapiv1.ListenerSet) []listener {
+// Listeners returns the listeners of a Gateway, followed by those of its ListenerSets.
+func Listeners(g *gwapiv1.Gateway, sets []*gwapiv1.ListenerSet) []Listener {
 	if g == nil {
 		return nil
 	}
-	var out []listener
+	var out []Listener
 	for _, l := range g.Spec.Listeners {
-		out = append(out, listener{
-			parent: keyOf(kindGateway, types.NamespacedName{Namespace: g.Namespace, Name: g.Name}), namespace: g.Namespace,
-			name: l.Name, port: l.Port, protocol: l.Protocol, hostname: string(ptr.Deref(l.Hostname, "")), allowed: l.AllowedRoutes,
+		out = append(out, Listener{
+			Parent: KeyOf(KindGateway, types.NamespacedName{Namespace: g.Namespace, Name: g.Name}), namespace: g.Namespace,
+			Name: l.Name, Port: l.Port, Protocol: l.Protocol, hostname: string(ptr.Deref(l.Hostname, "")), allowed: l.AllowedRoutes,
 		})
 	}
 	for _, s := range sets {
 		for _, l := range s.Spec.Listeners {
-			out = append(out, listener{
-				parent: keyOf(kindListenerSet, types.NamespacedName{Namespace: s.Namespace, Name: s.Name}), namespace: s.Namespace,
-				name: l.Name, port: l.Port, protocol: l.Protocol, hostname: string(ptr.Deref(l.Hostname, "")), allowed: l.AllowedRoutes,
+			out = append(out, Listener{
+				Parent: KeyOf(KindListenerSet, types.NamespacedName{Namespace: s.Namespace, Name: s.Name}), namespace: s.Namespace,
+				Name: l.Name, Port: l.Port, Protocol: l.Protocol, hostname: string(ptr.Deref(l.Hostname, "")), allowed: l.AllowedRoutes,
 			})
 		}
 	}
@@ -106,15 +107,15 @@ func protocols(k ir.RouteKind) []gwapiv1.ProtocolType {
 
 // acceptsRoute reports whether a listener accepts a route that its Gateway has accepted. The labels of
 // namespaces are unknown here, so a listener that selects namespaces counts as accepting.
-func (l listener) acceptsRoute(r *route) bool {
-	if !slices.Contains(protocols(r.Key.Kind), l.protocol) || !l.accepts(r.Info.Hostnames) {
+func (l Listener) acceptsRoute(r *Route) bool {
+	if !slices.Contains(protocols(r.Key.Kind), l.Protocol) || !l.accepts(r.Info.Hostnames) {
 		return false
 	}
 	if l.allowed == nil {
 		return l.namespace == r.Key.Namespace
 	}
 	if k := l.allowed.Kinds; len(k) > 0 && !slices.ContainsFunc(k, func(k gwapiv1.RouteGroupKind) bool {
-		return ptr.Deref(k.Group, gwapiv1.GroupName) == gwapiv1.GroupName && string(k.Kind) == r.kind
+		return ptr.Deref(k.Group, gwapiv1.GroupName) == gwapiv1.GroupName && string(k.Kind) == r.Kind
 	}) {
 		return false
 	}
@@ -133,14 +134,14 @@ func (l listener) acceptsRoute(r *route) bool {
 }
 
 // accepts reports whether the listener accepts requests for one of the hosts. No hosts means all.
-func (l listener) accepts(hosts []string) bool {
+func (l Listener) accepts(hosts []string) bool {
 	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(h string) bool { return hostsOverlap(l.hostname, h) })
 }
 
 // hosts returns the hosts of requests that reach a route with the given host names at the
 // listener. For each matching pair that is the more specific one. For a route without host
 // names it is the listener's host name, which may be empty.
-func (l listener) hosts(hostnames []string) []string {
+func (l Listener) hosts(hostnames []string) []string {
 	if len(hostnames) == 0 {
 		return []string{strings.ToLower(l.hostname)}
 	}

@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateways
+package routes
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -14,39 +13,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A neighborhood holds the objects of all namespaces through which a generated route could lead
+// A Neighborhood holds the objects of all namespaces through which a generated route could lead
 // back to its Gateway. It is empty if no discovered endpoint of a TailscaleGateway leads to a
 // Gateway.
-type neighborhood struct {
-	// gateways are all TailscaleGateways.
-	gateways []*gatewayv1alpha1.TailscaleGateway
+type Neighborhood struct {
+	// Gateways are all TailscaleGateways.
+	Gateways []*gatewayv1alpha1.TailscaleGateway
 
-	// services are the TailscaleServices with a TailscaleGateway as a backend.
-	services []*gatewayv1alpha1.TailscaleServices
+	// Services are the TailscaleServices with a TailscaleGateway as a backend.
+	Services []*gatewayv1alpha1.TailscaleServices
 
-	// endpoints are the TailscaleEndpoints that discover for TailscaleGateways.
-	endpoints []*gatewayv1alpha1.TailscaleEndpoints
+	// Endpoints are the TailscaleEndpoints that discover for TailscaleGateways.
+	Endpoints []*gatewayv1alpha1.TailscaleEndpoints
 }
 
-// dnsNameOf returns the DNS name of a Tailscale Service or a device in a form for comparisons.
-func dnsNameOf(fqdn string) string { return strings.ToLower(strings.TrimSuffix(fqdn, ".")) }
+// DNSName returns the DNS name of a Tailscale Service or a device in a form for comparisons.
+func DNSName(fqdn string) string { return strings.ToLower(strings.TrimSuffix(fqdn, ".")) }
 
 // publishedGateways returns the Gateways that Tailscale Services lead to, by DNS name. A DNS name also
 // identifies the tailnet, independent of its name in this cluster.
-func (n neighborhood) publishedGateways() map[string][]types.NamespacedName {
+func (n Neighborhood) publishedGateways() map[string][]types.NamespacedName {
 	gateways := map[types.NamespacedName]types.NamespacedName{}
-	for _, g := range n.gateways {
+	for _, g := range n.Gateways {
 		gateways[client.ObjectKeyFromObject(g)] = g.GatewayName()
 	}
 	out := map[string][]types.NamespacedName{}
-	for _, s := range n.services {
+	for _, s := range n.Services {
 		if s.Status.VIPServiceStatus == nil || s.Status.VIPServiceStatus.DNSName == "" {
 			continue
 		}
-		name := dnsNameOf(s.Status.VIPServiceStatus.DNSName)
+		name := DNSName(s.Status.VIPServiceStatus.DNSName)
 		for _, b := range s.Spec.Backends {
 			gateway, ok := gateways[types.NamespacedName{Namespace: s.Namespace, Name: b.Name}]
 			if ok && b.Kind == gatewayv1alpha1.BackendKindGateway && !slices.Contains(out[name], gateway) {
@@ -55,14 +55,9 @@ func (n neighborhood) publishedGateways() map[string][]types.NamespacedName {
 		}
 	}
 	for _, targets := range out {
-		slices.SortFunc(targets, compareNames)
+		slices.SortFunc(targets, ir.CompareNames)
 	}
 	return out
-}
-
-// compareNames compares by namespace, then by name.
-func compareNames(a, b types.NamespacedName) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // A hop leads from one Gateway to another by routes that are generated for a TailscaleGateway.
@@ -73,15 +68,15 @@ type hop struct {
 
 // hops returns the hops of all TailscaleGateways, in the order of precedence of the
 // TailscaleGateways.
-func (inputs input) hops(published map[string][]types.NamespacedName) []hop {
+func (inputs Input) hops(published map[string][]types.NamespacedName) []hop {
 	endpoints := map[types.NamespacedName][]*gatewayv1alpha1.TailscaleEndpoints{}
-	for _, e := range inputs.neighborhood.endpoints {
-		endpoints[ownerByLabels(e)] = append(endpoints[ownerByLabels(e)], e)
+	for _, e := range inputs.Neighborhood.Endpoints {
+		endpoints[Owner(e)] = append(endpoints[Owner(e)], e)
 	}
 	var out []hop
-	for _, g := range slices.SortedFunc(slices.Values(inputs.neighborhood.gateways), comparePeers) {
+	for _, g := range slices.SortedFunc(slices.Values(inputs.Neighborhood.Gateways), comparePeers) {
 		key, from := client.ObjectKeyFromObject(g), g.GatewayName()
-		if !inputs.grants.PermitGateway(g.Namespace, from) {
+		if !inputs.Grants.PermitGateway(g.Namespace, from) {
 			continue
 		}
 		to := map[types.NamespacedName]bool{}
@@ -94,13 +89,13 @@ func (inputs input) hops(published map[string][]types.NamespacedName) []hop {
 					continue
 				}
 				for _, d := range e.Status.DiscoveredEndpoints {
-					for _, n := range published[dnsNameOf(d.TailscaleFQDN)] {
+					for _, n := range published[DNSName(d.TailscaleFQDN)] {
 						to[n] = true
 					}
 				}
 			}
 		}
-		for _, n := range slices.SortedFunc(maps.Keys(to), compareNames) {
+		for _, n := range slices.SortedFunc(maps.Keys(to), ir.CompareNames) {
 			out = append(out, hop{owner: key, from: from, to: n})
 		}
 	}
@@ -117,14 +112,14 @@ func generatesEgress(t gatewayv1alpha1.GatewayTailnet) bool {
 // looping returns the Tailscale Services that lead back to the TailscaleGateway's Gateway, by
 // DNS name, each with the Gateway that it leads to. The hop with the lowest precedence in a
 // loop is refused, so that all TailscaleGateways agree.
-func (inputs input) looping() map[string]types.NamespacedName {
-	published := inputs.neighborhood.publishedGateways()
+func (inputs Input) looping() map[string]types.NamespacedName {
+	published := inputs.Neighborhood.publishedGateways()
 	if len(published) == 0 {
 		return nil
 	}
 	hops := map[types.NamespacedName][]types.NamespacedName{}
 	refused := map[types.NamespacedName]bool{}
-	me, mine := client.ObjectKeyFromObject(inputs.object), inputs.object.GatewayName()
+	me, mine := client.ObjectKeyFromObject(inputs.Object), inputs.Object.GatewayName()
 	for _, w := range inputs.hops(published) {
 		switch {
 		case !reachable(hops, w.to, w.from):
