@@ -165,10 +165,10 @@ func (t *translation) withSecrets(r Resources) Resources {
 	return r
 }
 
-// trust adds the secrets with the authorities of a target's certificates.
-func (t *translation) trust(s *ir.Shape) {
+// addAuthorities adds the secrets with the authorities of a target's certificates.
+func addAuthorities(secrets map[string]*tlsv3.Secret, s *ir.Shape) {
 	for _, a := range xds.Authorities(s) {
-		t.secrets[a.GetName()] = a
+		secrets[a.GetName()] = a
 	}
 }
 

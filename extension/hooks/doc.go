@@ -8,9 +8,11 @@
 // A Tailscale backend is a TailscaleServices or a TailscaleEndpoints. The other backends of a rule
 // are its siblings: Envoy Gateway resolves them.
 //
-// A translation collects the uses of rules that name a Tailscale backend (use.go), decides about
-// each rule (decide.go), selects the cluster that routes to one target share (share.go), and
-// changes routes and filters (rewrite.go, tcp.go, udp.go). The name of an HTTP rule's cluster never
+// A translation takes three steps, each with a result of its own, before it changes anything. It
+// collects the uses of rules that name a Tailscale backend (collect.go), chooses what becomes of each
+// rule and what the clusters of its backends need (choose.go), and names these clusters: the one that
+// routes to one target share, or another (naming.go, share.go). Then it applies the plans to routes and
+// filters (rewrite.go, tcp.go, udp.go). The name of an HTTP rule's cluster never
 // has the rule's index: a cluster that is not shared is named after its route and its destination
 // (package index), so that no request reaches another rule's target while rules move. A
 // TailscaleRevision in a request may be newer than the snapshot; the hook answers nevertheless, and

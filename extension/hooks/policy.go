@@ -246,7 +246,7 @@ func (e *policyApplier) policyCluster(k ir.TargetKey, settings *policySettings) 
 		// An earlier run had no such target.
 		return e.policyCluster(k, &policySettings{})
 	}
-	e.trust(&target.Shape)
+	addAuthorities(e.secrets, &target.Shape)
 	e.policyClusters[name] = c
 	return c
 }

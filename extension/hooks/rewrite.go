@@ -40,68 +40,6 @@ func (w weighted) entry() *routev3.WeightedCluster_ClusterWeight {
 	return out
 }
 
-// check returns a reason if not all of the message's routes can be changed as decided. Either all
-// of them change or none.
-func (d *decision) check() Reason {
-	for _, a := range d.use.actions {
-		if reason := d.checkAction(a.RouteAction); reason != "" {
-			return reason
-		}
-	}
-	return ""
-}
-
-func (d *decision) checkAction(a *routev3.RouteAction) Reason {
-	if d.outcome == mirrored {
-		return ""
-	}
-	switch c := a.GetClusterSpecifier().(type) {
-	case *routev3.RouteAction_Cluster:
-		if !d.known(c.Cluster) {
-			return Patched
-		}
-	case *routev3.RouteAction_WeightedClusters:
-		if d.outcome != split && len(d.kept(c.WeightedClusters)) > 0 {
-			// Envoy Gateway has backends that the snapshot lacks.
-			return Stale
-		}
-	default:
-		return Patched
-	}
-	return ""
-}
-
-// known reports whether Envoy Gateway or the extension makes this cluster for the rule.
-func (d *decision) known(cluster string) bool {
-	return cluster == d.use.key.cluster() || d.ours(cluster)
-}
-
-// ours reports whether a cluster belongs to one of the rule's Tailscale backends, before or after
-// the change.
-func (d *decision) ours(cluster string) bool {
-	if d.refused[cluster] {
-		return true
-	}
-	for _, p := range d.parts {
-		if isNth(cluster, p.own) || cluster == p.key.ClusterName() || isVariant(cluster, p.key) || cluster == p.template.GetName() && !d.pools(cluster) {
-			return true
-		}
-	}
-	return false
-}
-
-// kept returns the entries that Envoy Gateway made for siblings.
-func (d *decision) kept(w *routev3.WeightedCluster) []weighted {
-	var out []weighted
-	for _, c := range w.GetClusters() {
-		if c.GetName() == invalidCluster || d.ours(c.GetName()) {
-			continue
-		}
-		out = append(out, weighted{name: c.GetName(), weight: c.GetWeight().GetValue(), original: c})
-	}
-	return out
-}
-
 // invalidWeight returns the weight of the requests that Envoy Gateway makes fail.
 func invalidWeight(w *routev3.WeightedCluster) uint32 {
 	for _, c := range w.GetClusters() {
@@ -116,14 +54,15 @@ func invalidWeight(w *routev3.WeightedCluster) uint32 {
 // does, then the siblings, then the extension's by name. The weights are those of the route. The
 // remaining weight fails only as far as Envoy Gateway or the snapshot have references that must
 // fail: a snapshot with other weights than the message must not fail requests.
-func (d *decision) clusters(siblings []weighted, invalid uint32) []weighted {
+func (r *rulePlan) clusters(siblings []weighted, invalid uint32) []weighted {
 	var ours []weighted
-	remaining := d.total
-	for _, p := range d.parts {
+	remaining := r.choice.total
+	for i := range r.parts {
+		p := &r.parts[i]
 		remaining -= min(remaining, uint64(p.ref.Weight))
-		i := slices.IndexFunc(ours, func(w weighted) bool { return w.name == p.cluster && w.changes == nil && p.ref.Changes == nil })
-		if i >= 0 {
-			ours[i].weight = clamp(uint64(ours[i].weight) + uint64(p.ref.Weight))
+		same := slices.IndexFunc(ours, func(w weighted) bool { return w.name == p.cluster && w.changes == nil && p.ref.Changes == nil })
+		if same >= 0 {
+			ours[same].weight = clamp(uint64(ours[same].weight) + uint64(p.ref.Weight))
 			continue
 		}
 		ours = append(ours, weighted{name: p.cluster, weight: p.ref.Weight, changes: p.ref.Changes})
@@ -132,7 +71,7 @@ func (d *decision) clusters(siblings []weighted, invalid uint32) []weighted {
 	for _, k := range siblings {
 		remaining -= min(remaining, uint64(k.weight))
 	}
-	remaining = min(remaining, max(uint64(invalid), d.unresolved))
+	remaining = min(remaining, max(uint64(invalid), r.choice.unresolved))
 	out := make([]weighted, 0, 1+len(siblings)+len(ours))
 	if remaining > 0 {
 		out = append(out, weighted{name: invalidCluster, weight: clamp(remaining)})
@@ -141,42 +80,28 @@ func (d *decision) clusters(siblings []weighted, invalid uint32) []weighted {
 	return append(out, ours...)
 }
 
-// pools reports whether a cluster holds the siblings in the rule.
-func (d *decision) pools(cluster string) bool {
-	return d.outcome == split && d.siblings > 0 && cluster == d.use.key.cluster()
-}
-
-// pooled returns Envoy Gateway's one cluster for all backends of the rule. Tailscale backends have
-// no endpoints in it, so it serves the siblings, with their weights.
-func (d *decision) pooled() []weighted {
-	if d.siblings == 0 {
-		return nil
-	}
-	return []weighted{{name: d.use.key.cluster(), weight: clamp(d.siblings)}}
-}
-
 // rewrite changes the rule's routes and filters in the message.
-func (d *decision) rewrite() error {
-	for _, a := range d.use.actions {
-		d.rewriteAction(a.RouteAction)
-		d.rewriteMirrors(a.RouteAction)
-		if len(d.parts) == 0 {
+func (r *rulePlan) rewrite() error {
+	for _, a := range r.choice.use.actions {
+		r.rewriteAction(a.RouteAction)
+		r.rewriteMirrors(a.RouteAction)
+		if len(r.parts) == 0 {
 			continue
 		}
 		if err := xds.Retry(a.RouteAction, a.safe); err != nil {
 			return err
 		}
 	}
-	if d.outcome != single && d.outcome != split {
+	if r.choice.outcome != single && r.choice.outcome != split {
 		return nil
 	}
-	clusters := d.clusters(d.pooled(), 0)
-	for _, f := range d.use.tcp {
+	clusters := r.clusters(r.choice.pooled(), 0)
+	for _, f := range r.choice.use.tcp {
 		if err := f.send(clusters); err != nil {
 			return err
 		}
 	}
-	for _, f := range d.use.udp {
+	for _, f := range r.choice.use.udp {
 		if err := f.send(clusters[0].name); err != nil {
 			return err
 		}
@@ -184,25 +109,25 @@ func (d *decision) rewrite() error {
 	return nil
 }
 
-func (d *decision) rewriteAction(a *routev3.RouteAction) {
-	switch d.outcome {
+func (r *rulePlan) rewriteAction(a *routev3.RouteAction) {
+	switch r.choice.outcome {
 	case single:
-		d.splitAction(a)
+		r.splitAction(a)
 	case swapped:
-		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: d.parts[0].cluster}
+		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: r.parts[0].cluster}
 	case split:
-		d.splitAction(a)
+		r.splitAction(a)
 	case mirrored:
 	}
 }
 
-func (d *decision) splitAction(a *routev3.RouteAction) {
-	siblings, invalid := d.pooled(), uint32(0)
+func (r *rulePlan) splitAction(a *routev3.RouteAction) {
+	siblings, invalid := r.choice.pooled(), uint32(0)
 	previous := a.GetWeightedClusters()
 	if previous != nil {
-		siblings, invalid = d.kept(previous), invalidWeight(previous)
+		siblings, invalid = r.choice.kept(previous), invalidWeight(previous)
 	}
-	clusters := d.clusters(siblings, invalid)
+	clusters := r.clusters(siblings, invalid)
 	if len(clusters) == 1 && clusters[0].original == nil && clusters[0].changes == nil && clusters[0].name != invalidCluster {
 		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: clusters[0].name}
 		return
@@ -227,10 +152,10 @@ func (d *decision) splitAction(a *routev3.RouteAction) {
 	a.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: w}
 }
 
-func (d *decision) rewriteMirrors(a *routev3.RouteAction) {
+func (r *rulePlan) rewriteMirrors(a *routev3.RouteAction) {
 	for _, m := range a.GetRequestMirrorPolicies() {
-		for _, p := range d.mirrors {
-			if p.cluster != "" && m.GetCluster() == p.own {
+		for i := range r.mirrors {
+			if p := &r.mirrors[i]; p.cluster != "" && m.GetCluster() == p.own {
 				m.Cluster = p.cluster
 			}
 		}

@@ -31,20 +31,21 @@ type Settings struct {
 }
 
 // recordSettings records the plans whose cluster depends on their settings.
-func (t *translation) recordSettings(d *decision) {
-	for _, p := range d.parts {
-		if !isVariant(p.cluster, p.key) || len(t.summary.Settings) == maxSettings {
+func (n *namer) recordSettings(r *rulePlan) {
+	for i := range r.parts {
+		p := &r.parts[i]
+		if !isVariant(p.cluster, p.key) || len(n.settings) == maxSettings {
 			continue
 		}
 		cluster := p.shared
 		if cluster == nil {
-			cluster = t.clusters[p.cluster]
+			cluster = n.clusters[p.cluster]
 		}
-		s := Settings{Route: d.use.key.route, Rule: d.use.key.rule, Target: p.key, Cluster: p.cluster}
-		if common := t.targetCluster(p.key).chosen; common != nil && cluster != nil {
+		s := Settings{Route: r.choice.use.key.route, Rule: r.choice.use.key.rule, Target: p.key, Cluster: p.cluster}
+		if common := n.targetCluster(p.key).chosen; common != nil && cluster != nil {
 			s.Differs = differing(common.cluster, cluster)
 		}
-		t.summary.Settings = append(t.summary.Settings, s)
+		n.settings = append(n.settings, s)
 	}
 }
 

@@ -7,13 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strings"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/proto"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -35,7 +33,7 @@ type targetCluster struct {
 	present bool
 }
 
-// A candidate is a possible common cluster for a target, from one plan.
+// A candidate is a possible common cluster for a target, from one backend of a rule.
 type candidate struct {
 	cluster *clusterv3.Cluster
 
@@ -74,84 +72,19 @@ func (c *targetCluster) offer(cand *candidate, prec precedence) {
 }
 
 // targetCluster returns the common cluster of a target, which may be in the message.
-func (t *translation) targetCluster(k ir.TargetKey) *targetCluster {
-	common := t.targetClusters[k]
+func (n *namer) targetCluster(k ir.TargetKey) *targetCluster {
+	common := n.targetClusters[k]
 	if common != nil {
 		return common
 	}
 	common = &targetCluster{}
-	t.targetClusters[k] = common
-	if c := t.clusters[k.ClusterName()]; c != nil {
+	n.targetClusters[k] = common
+	if c := n.clusters[k.ClusterName()]; c != nil {
 		if existing, err := newCandidate(c); err == nil {
 			common.chosen, common.present = existing, true
 		}
 	}
 	return common
-}
-
-// shareClusters collects the candidates of all plans, selects one for each target, and assigns each
-// plan its cluster.
-func (t *translation) shareClusters(ds []*decision) {
-	for _, d := range ds {
-		prec := precedence{rank: rankGateway, created: d.use.route.Info.Created, rule: d.use.key}
-		if slices.ContainsFunc(d.use.policies, func(n types.NamespacedName) bool { return !t.snapshot.HasGatewayPolicy(d.use.key.route, n) }) {
-			prec.rank = rankNarrow
-		}
-		for _, p := range d.parts {
-			t.offer(d, p, prec)
-		}
-		prec.rank = rankMirror
-		for _, p := range d.mirrors {
-			t.offer(d, p, prec)
-		}
-	}
-	for _, d := range ds {
-		for _, p := range d.parts {
-			t.assignCluster(d, p)
-		}
-		for _, p := range d.mirrors {
-			if t.targetCluster(p.key).chosen != nil {
-				p.cluster = p.key.ClusterName()
-			}
-		}
-		t.recordSettings(d)
-	}
-}
-
-func (t *translation) offer(d *decision, p *backendPlan, prec precedence) {
-	if !p.mayShare {
-		return
-	}
-	common := t.targetCluster(p.key)
-	if p.template == nil || isVariant(p.template.GetName(), p.key) {
-		return
-	}
-	if p.candidate = t.candidate(d, p); p.candidate != nil {
-		common.offer(p.candidate, prec)
-	}
-}
-
-// assignCluster assigns a plan its cluster: the common one, one that plans with the same settings
-// share, or a separate one.
-func (t *translation) assignCluster(d *decision, p *backendPlan) {
-	p.cluster = p.own
-	if !p.mayShare {
-		return
-	}
-	common := t.targetCluster(p.key)
-	switch {
-	case p.template == nil && common.present, p.candidate != nil && p.candidate.fingerprint == common.chosen.fingerprint:
-		p.cluster = p.key.ClusterName()
-	case isVariant(p.template.GetName(), p.key):
-		p.cluster = p.template.GetName()
-	case p.candidate != nil:
-		name, err := t.variant(d, p)
-		if err != nil {
-			return
-		}
-		p.cluster, p.shared = name, proto.CloneOf(p.candidate.cluster)
-		p.shared.Name = name
-	}
 }
 
 // SettingsSegment follows the target's name in the name of a cluster with other settings than the
@@ -165,9 +98,9 @@ func isVariant(name string, k ir.TargetKey) bool {
 	return ok && strings.HasPrefix(rest, SettingsSegment)
 }
 
-// variant returns the name of a cluster with the plan's settings, without those of the target,
+// variant returns the name of a cluster with the backend's settings, without those of the target,
 // which change in place: TARGET/settings/HASH.
-func (t *translation) variant(d *decision, p *backendPlan) (string, error) {
+func (n *namer) variant(d *choice, p *backendPlan) (string, error) {
 	c := p.candidate
 	if c.variant != "" {
 		return c.variant, nil
@@ -204,13 +137,13 @@ type candidateKey struct {
 	// http2 is a policy's HTTP/2 settings.
 	http2 ir.HTTP2
 
-	// pooled as in backendPlan.
+	// pooled as in backendChoice.
 	pooled bool
 }
 
-// candidateKeyOf returns the key for a plan. False if the cluster also depends on the hosts of its
+// candidateKeyOf returns the key for a choice. False if the cluster also depends on the hosts of its
 // routes.
-func candidateKeyOf(p *backendPlan) (candidateKey, bool) {
+func candidateKeyOf(p *backendChoice) (candidateKey, bool) {
 	template, ok := settingsBytes(p.template)
 	return candidateKey{target: p.key, template: template, list: p.tuning.Name(""), http2: p.tuning.HTTP2, pooled: p.pooled}, ok
 }
@@ -229,8 +162,8 @@ func settingsBytes(c *clusterv3.Cluster) (string, bool) {
 	return string(b), err == nil
 }
 
-// sharedCluster builds the shared cluster from a plan's template.
-func sharedCluster(src xds.Source, p *backendPlan, hosts map[string]bool) (*candidate, error) {
+// sharedCluster builds the shared cluster from a choice's template.
+func sharedCluster(src xds.Source, p *backendChoice, hosts map[string]bool) (*candidate, error) {
 	name := p.key.ClusterName()
 	c, err := xds.Cluster(p.template, xds.ClusterOptions{
 		Name:       name,
@@ -266,8 +199,8 @@ func newCandidate(c *clusterv3.Cluster) (*candidate, error) {
 	return &candidate{cluster: c, fingerprint: string(b)}, nil
 }
 
-// ownCluster builds a cluster that a plan does not share.
-func ownCluster(src xds.Source, p *backendPlan) (*clusterv3.Cluster, error) {
+// ownCluster builds a cluster that a rule does not share.
+func ownCluster(src xds.Source, p *backendChoice) (*clusterv3.Cluster, error) {
 	o := xds.ClusterOptions{
 		Name:      p.own,
 		List:      p.tuning.Name(p.list),
@@ -297,22 +230,22 @@ func alike(a, b *clusterv3.Cluster) bool {
 	return same
 }
 
-// candidate returns the candidate of a plan, cached for plans with the same inputs. Nil if Envoy
+// candidate returns the candidate of a choice, cached for choices with the same inputs. Nil if Envoy
 // would refuse the cluster.
-func (t *translation) candidate(d *decision, p *backendPlan) *candidate {
+func (n *namer) candidate(d *choice, p *backendChoice) *candidate {
 	v, cached := candidateKeyOf(p)
-	if c, ok := t.candidates[v]; cached && ok {
+	if c, ok := n.candidates[v]; cached && ok {
 		return c
 	}
-	c, err := sharedCluster(t.source, p, d.use.hosts)
+	c, err := sharedCluster(n.source, p, d.use.hosts)
 	switch {
 	case err != nil:
 		c = nil
 	case p.target != nil:
-		t.trust(&p.target.Shape)
+		n.trust(&p.target.Shape)
 	}
 	if cached {
-		t.candidates[v] = c
+		n.candidates[v] = c
 	}
 	return c
 }

@@ -25,7 +25,7 @@ type tcpFilter struct {
 
 // tcpFilter records a filter that sends connections to the cluster of a rule with Tailscale
 // backends. A filter that another hook has split stays as it is.
-func (g *gatherer) tcpFilter(f *listenerv3.Filter) {
+func (g *collector) tcpFilter(f *listenerv3.Filter) {
 	a := f.GetTypedConfig()
 	if !a.MessageIs((*tcpproxyv3.TcpProxy)(nil)) {
 		return

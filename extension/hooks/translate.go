@@ -66,16 +66,14 @@ type SkippedRule struct {
 // the same bytes, and its own output stays as it is.
 func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
 	t := &translation{
-		snapshot:       s,
-		source:         src,
-		clusters:       make(map[string]*clusterv3.Cluster, len(r.Clusters)),
-		targetClusters: map[ir.TargetKey]*targetCluster{},
-		candidates:     map[candidateKey]*candidate{},
-		replaced:       map[string]*clusterv3.Cluster{},
-		idle:           map[string]bool{},
-		joined:         map[string]bool{},
-		secrets:        map[string]*tlsv3.Secret{},
-		summary:        Summary{Skipped: map[Reason]int{}},
+		snapshot: s,
+		source:   src,
+		clusters: make(map[string]*clusterv3.Cluster, len(r.Clusters)),
+		replaced: map[string]*clusterv3.Cluster{},
+		idle:     map[string]bool{},
+		joined:   map[string]bool{},
+		secrets:  map[string]*tlsv3.Secret{},
+		summary:  Summary{Skipped: map[Reason]int{}},
 	}
 	for i, c := range r.Clusters {
 		// This run decides again whether to withhold the cluster's endpoints.
@@ -87,10 +85,11 @@ func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary)
 			t.clusters[c.GetName()] = c
 		}
 	}
-	if decisions := t.decide(uses(s, r.Listeners, r.Routes)); len(decisions) > 0 {
-		t.shareClusters(decisions)
-		for _, d := range decisions {
-			t.apply(d)
+	if choices := t.choose(collect(s, r.Listeners, r.Routes)); len(choices) > 0 {
+		named := nameClusters(s, src, t.clusters, choices)
+		t.replaced, t.secrets, t.summary.Settings = named.own, named.secrets, named.settings
+		for i := range named.rules {
+			t.apply(&named.rules[i])
 		}
 		r.Clusters = t.list(r)
 	}
@@ -105,9 +104,6 @@ type translation struct {
 
 	// clusters of the message, by name.
 	clusters map[string]*clusterv3.Cluster
-
-	targetClusters map[ir.TargetKey]*targetCluster
-	candidates     map[candidateKey]*candidate
 
 	// replaced and new clusters, by name.
 	replaced map[string]*clusterv3.Cluster
@@ -124,11 +120,11 @@ type translation struct {
 	summary Summary
 }
 
-// decide returns the decisions about all uses.
-func (t *translation) decide(us []*use) []*decision {
-	out := make([]*decision, 0, len(us))
+// choose returns the choices for all uses that have one.
+func (t *translation) choose(us []*use) []*choice {
+	out := make([]*choice, 0, len(us))
 	for _, u := range us {
-		d, reason := decide(t.snapshot, t.clusters, u)
+		d, reason := choose(t.snapshot, t.clusters, u)
 		switch {
 		case d != nil:
 			out = append(out, d)
@@ -147,78 +143,31 @@ func (t *translation) skip(u *use, reason Reason) {
 	}
 }
 
-// apply changes the message by a decision.
-func (t *translation) apply(d *decision) {
-	if reason := d.check(); reason != "" {
-		t.skip(d.use, reason)
+// apply changes the message by the plan of a rule.
+func (t *translation) apply(r *rulePlan) {
+	if r.reason != "" {
+		t.skip(r.choice.use, r.reason)
 		return
 	}
-	if err := t.own(d); err != nil {
-		t.skip(d.use, Malformed)
+	if err := r.rewrite(); err != nil {
+		t.skip(r.choice.use, Malformed)
 		return
 	}
-	if err := d.rewrite(); err != nil {
-		t.skip(d.use, Malformed)
-		return
-	}
-	for _, p := range slices.Concat(d.parts, d.mirrors) {
-		switch common := t.targetCluster(p.key); {
-		case p.shared != nil:
+	for i := range r.backends {
+		p := &r.backends[i]
+		if p.shared != nil {
 			t.replaced[p.cluster] = p.shared
-		case p.cluster == p.key.ClusterName() && !common.present:
-			t.replaced[p.cluster] = common.chosen.cluster
 		}
-		if name := p.template.GetName(); p.cluster != "" && name != p.cluster && !d.pools(name) {
+		if name := p.template.GetName(); p.cluster != "" && name != p.cluster && !r.choice.pools(name) {
 			t.idle[name] = true
 		}
 	}
-	if d.siblings == 0 && d.outcome == split {
-		t.idle[d.use.key.cluster()] = true
+	if r.choice.siblings == 0 && r.choice.outcome == split {
+		t.idle[r.choice.use.key.cluster()] = true
 	}
 	t.summary.Rules++
-	if d.outcome == split {
+	if r.choice.outcome == split {
 		t.summary.Split++
-	}
-}
-
-// own makes the separate clusters of a rule's backends.
-func (t *translation) own(d *decision) error {
-	clusters := map[*backendPlan]*clusterv3.Cluster{}
-	for _, p := range d.parts {
-		if p.cluster != p.own {
-			continue
-		}
-		c, err := ownCluster(t.source, p)
-		if err != nil {
-			return err
-		}
-		if p.target != nil {
-			t.trust(&p.target.Shape)
-		}
-		clusters[p] = c
-	}
-	for _, p := range d.parts {
-		if c := clusters[p]; c != nil {
-			t.place(p, c)
-		}
-	}
-	return nil
-}
-
-// place names a cluster among the clusters that a route has for one target. Rules with the same
-// settings share one, so that each rule keeps its cluster when others come and go.
-func (t *translation) place(p *backendPlan, c *clusterv3.Cluster) {
-	for n := 0; ; n++ {
-		c.Name = nth(p.own, n)
-		existing := t.replaced[c.GetName()]
-		if existing != nil && !alike(existing, c) {
-			continue
-		}
-		if existing == nil {
-			t.replaced[c.GetName()] = c
-		}
-		p.cluster = c.GetName()
-		return
 	}
 }
 

@@ -19,7 +19,7 @@ type udpFilter struct {
 }
 
 // udpFilter records a filter that sends datagrams to the cluster of a rule with Tailscale backends.
-func (g *gatherer) udpFilter(f *listenerv3.ListenerFilter) {
+func (g *collector) udpFilter(f *listenerv3.ListenerFilter) {
 	a := f.GetTypedConfig()
 	if !a.MessageIs((*udpproxyv3.UdpProxyConfig)(nil)) {
 		return

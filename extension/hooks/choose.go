@@ -49,8 +49,8 @@ const (
 	mirrored
 )
 
-// A backendPlan describes the cluster of one Tailscale backend of a rule.
-type backendPlan struct {
+// A backendChoice is what a rule needs of the cluster of one of its Tailscale backends.
+type backendChoice struct {
 	ref    ir.BackendRef
 	key    ir.TargetKey
 	target *ir.Target
@@ -72,23 +72,15 @@ type backendPlan struct {
 
 	// tuning of the cluster's endpoint list.
 	tuning ir.Tuning
-
-	// candidate for the target's cluster. Nil if the backend may not share one.
-	candidate *candidate
-
-	// cluster is the name of the final cluster. shared is that cluster if it is neither the
-	// target's common cluster nor the backend's own.
-	cluster string
-	shared  *clusterv3.Cluster
 }
 
-// A decision describes the outcome of a rule, and the clusters of its backends.
-type decision struct {
+// A choice is the result of choose: the outcome of a rule, and what its clusters need.
+type choice struct {
 	use     *use
 	outcome outcome
 
-	parts   []*backendPlan
-	mirrors []*backendPlan
+	parts   []backendChoice
+	mirrors []backendChoice
 
 	// total is the weight of the rule's backends, siblings the weight of the backends that Envoy
 	// Gateway resolves, and unresolved the weight of the Tailscale backends that cannot be
@@ -101,13 +93,13 @@ type decision struct {
 	refused map[string]bool
 }
 
-// decide returns the decision for a rule. Without a decision the rule stays as it is, for the
+// choose returns the choice for a rule. Without a choice the rule stays as it is, for the
 // returned reason; an empty reason means that the rule sends nothing to Tailscale backends.
-func decide(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*decision, Reason) {
+func choose(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*choice, Reason) {
 	if u.rule == nil {
 		return nil, Stale
 	}
-	d := &decision{use: u, outcome: mirrored, mirrors: mirrors(s, clusters, u)}
+	d := &choice{use: u, outcome: mirrored, mirrors: mirrors(s, clusters, u)}
 	refs := effective(u.rule)
 	ours := 0
 	for _, b := range refs {
@@ -130,8 +122,8 @@ func decide(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*de
 		d.outcome = single
 	case needsOne(u, whole):
 		d.outcome = swapped
-		if p := swap(s, u, whole, refs); p != nil {
-			d.parts = []*backendPlan{p}
+		if p, ok := swap(s, u, whole, refs); ok {
+			d.parts = []backendChoice{p}
 			return d, ""
 		}
 		if u.key.route.Kind == ir.KindUDPRoute {
@@ -142,24 +134,26 @@ func decide(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*de
 	default:
 		d.outcome = split
 	}
-	d.planParts(s, clusters, refs)
+	d.chooseParts(s, clusters, refs)
 	if d.outcome == single && len(d.parts)+len(d.refused) == 0 {
 		return nil, Unresolved
 	}
 	return d, ""
 }
 
-// planParts adds the plans of the Tailscale backends, each with a cluster.
-func (d *decision) planParts(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, refs []ir.BackendRef) {
+// chooseParts adds the choices for the Tailscale backends, each with a cluster.
+func (d *choice) chooseParts(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, refs []ir.BackendRef) {
 	d.refused = map[string]bool{}
+	d.parts = make([]backendChoice, 0, len(refs))
 	for _, b := range refs {
 		if b.Ours() && b.Changes != nil && len(b.Changes.Refused) > 0 {
 			d.refused[d.use.key.backend(b.Index)] = true
 			d.unresolved += uint64(b.Weight)
 			continue
 		}
-		switch p := newPlan(s, clusters, d.use, b); {
-		case p != nil:
+		p, ok := chooseBackend(s, clusters, d.use, b)
+		switch {
+		case ok:
 			d.parts = append(d.parts, p)
 		case b.Ours():
 			d.unresolved += uint64(b.Weight)
@@ -202,21 +196,21 @@ func servable(refs []ir.BackendRef) bool {
 	return true
 }
 
-// swap returns a plan in which the extension serves the endpoints of the rule's one cluster. The
+// swap returns a choice in which the extension serves the endpoints of the rule's one cluster. The
 // cluster takes the shape of the targets if they are alike; otherwise it keeps the shape that Envoy
-// Gateway gave it. It returns nil if one cluster cannot hold all backends: only Envoy Gateway knows
+// Gateway gave it. It returns false if one cluster cannot hold all backends: only Envoy Gateway knows
 // some endpoints, or which of them speak TLS; some backends have separate filters; or some speak
 // TLS or HTTP/2 and the others do not, or with other settings.
-func swap(s *ir.Snapshot, u *use, whole *clusterv3.Cluster, refs []ir.BackendRef) *backendPlan {
+func swap(s *ir.Snapshot, u *use, whole *clusterv3.Cluster, refs []ir.BackendRef) (backendChoice, bool) {
 	if whole == nil || !servable(refs) {
-		return nil
+		return backendChoice{}, false
 	}
-	p := &backendPlan{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.index), key: refs[0].Target(u.key.route.Kind), tuning: tuned(s, u, whole)}
+	p := backendChoice{template: whole, own: u.key.cluster(), list: u.route.RuleName(u.index), key: refs[0].Target(u.key.route.Kind), tuning: tuned(s, u, whole)}
 	if u.key.http() {
 		p.own = p.list
 	}
 	if slices.ContainsFunc(refs, func(b ir.BackendRef) bool { return b.Changes != nil }) {
-		return nil
+		return backendChoice{}, false
 	}
 	alike, apart := true, len(whole.GetTransportSocketMatches()) > 0
 	for i, b := range refs {
@@ -231,21 +225,21 @@ func swap(s *ir.Snapshot, u *use, whole *clusterv3.Cluster, refs []ir.BackendRef
 		p.target = nil
 	}
 	if apart && !alike {
-		return nil
+		return backendChoice{}, false
 	}
 	p.transport()
-	return p
+	return p, true
 }
 
-// newPlan returns the plan for a backend. Nil if the backend is not a Tailscale backend, or cannot
-// be resolved.
-func newPlan(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b ir.BackendRef) *backendPlan {
+// chooseBackend returns the choice for a backend. False if the backend is not a Tailscale backend, or
+// cannot be resolved.
+func chooseBackend(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b ir.BackendRef) (backendChoice, bool) {
 	if !b.Ours() || !s.Permitted(u.key.route, b) {
-		return nil
+		return backendChoice{}, false
 	}
-	p := &backendPlan{ref: b, key: b.Target(u.key.route.Kind)}
+	p := backendChoice{ref: b, key: b.Target(u.key.route.Kind)}
 	if p.target = s.Target(p.key); p.target == nil || p.target.Missing {
-		return nil
+		return backendChoice{}, false
 	}
 	p.mayShare = !u.rule.Exclusive && b.Changes == nil && !s.Pinned(u.key.route, u.rule.Name)
 	p.own, p.list = s.RouteClusterName(u.key.route, u.rule.Name, p.key), p.key.ClusterName()
@@ -266,16 +260,16 @@ func newPlan(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b i
 		}
 	}
 	if p.template == nil && (!p.mayShare || clusters[p.key.ClusterName()] == nil) {
-		return nil
+		return backendChoice{}, false
 	}
 	p.tuning = tuned(s, u, p.template)
 	p.transport()
-	return p
+	return p, true
 }
 
-// transport records the TLS that the plan's cluster gets from its target. Without a target, all
+// transport records the TLS that the cluster gets from its target. Without a target, all
 // backends of the cluster speak without TLS.
-func (p *backendPlan) transport() {
+func (p *backendChoice) transport() {
 	p.tuning.Transport = ""
 	if p.target != nil {
 		p.tuning.Transport = p.target.Transport
@@ -288,17 +282,17 @@ func tuned(s *ir.Snapshot, u *use, c *clusterv3.Cluster) ir.Tuning {
 	return xds.Tuned(c, s.Tuning(u.key.route, u.rule.Name))
 }
 
-// mirrors returns the plans of the rule's mirrors that are Tailscale backends. Mirrors always share
+// mirrors returns the choices for the rule's mirrors that are Tailscale backends. Mirrors always share
 // a cluster, because Envoy Gateway gives mirror clusters no settings. Envoy Gateway 1.9.1 refuses a
 // mirror to kinds of an extension and answers the rule with 500 (processRequestMirrorFilter in its
 // internal/gatewayapi/filters.go); such a rule has no route here to change.
-func mirrors(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []*backendPlan {
-	var out []*backendPlan
+func mirrors(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []backendChoice {
+	var out []backendChoice
 	for _, b := range u.rule.Mirrors {
 		if !b.Ours() || !s.Permitted(u.key.route, b) {
 			continue
 		}
-		p := &backendPlan{ref: b, key: b.Target(u.key.route.Kind), own: u.key.mirror(b.Index), mayShare: true}
+		p := backendChoice{ref: b, key: b.Target(u.key.route.Kind), own: u.key.mirror(b.Index), mayShare: true}
 		p.target, p.template = s.Target(p.key), clusters[p.own]
 		if p.target == nil || p.target.Missing || p.template == nil && clusters[p.key.ClusterName()] == nil {
 			continue

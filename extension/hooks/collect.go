@@ -19,7 +19,8 @@ import (
 // match: .../match/0/cors-preflight/HOST. A host may have this prefix too.
 const corsPreflight = "/cors-preflight/"
 
-// A use holds all parts of a message that belong to a rule which names a Tailscale backend.
+// A use is a result of collect: it holds all parts of a message that belong to a rule which names a
+// Tailscale backend.
 type use struct {
 	key ruleKey
 
@@ -51,10 +52,10 @@ type action struct {
 	safe bool
 }
 
-// uses returns the uses of Tailscale backends in a message, in the order of their keys. A rule that
+// collect returns the uses of Tailscale backends in a message, in the order of their keys. A rule that
 // the snapshot lacks counts if its route has Tailscale backends, because it may name one.
-func uses(s *ir.Snapshot, listeners []*listenerv3.Listener, routes []*routev3.RouteConfiguration) []*use {
-	g := &gatherer{snapshot: s, uses: map[ruleKey]*use{}}
+func collect(s *ir.Snapshot, listeners []*listenerv3.Listener, routes []*routev3.RouteConfiguration) []*use {
+	g := &collector{snapshot: s, uses: map[ruleKey]*use{}}
 	for _, c := range routes {
 		for _, v := range c.GetVirtualHosts() {
 			for _, r := range v.GetRoutes() {
@@ -76,13 +77,13 @@ func uses(s *ir.Snapshot, listeners []*listenerv3.Listener, routes []*routev3.Ro
 	return out
 }
 
-type gatherer struct {
+type collector struct {
 	snapshot *ir.Snapshot
 	uses     map[ruleKey]*use
 }
 
 // use returns the use of a rule. Nil if the rule's route names no Tailscale backend.
-func (g *gatherer) use(k ruleKey) *use {
+func (g *collector) use(k ruleKey) *use {
 	if u := g.uses[k]; u != nil {
 		return u
 	}
@@ -127,7 +128,7 @@ func (u *use) sends(match func(cluster string) bool) string {
 	return ""
 }
 
-func (g *gatherer) route(v *routev3.VirtualHost, r *routev3.Route) {
+func (g *collector) route(v *routev3.VirtualHost, r *routev3.Route) {
 	a := r.GetRoute()
 	if a == nil {
 		// A redirect, or a direct response of Envoy.
@@ -155,7 +156,7 @@ func (g *gatherer) route(v *routev3.VirtualHost, r *routev3.Route) {
 	}
 }
 
-func (g *gatherer) listener(l *listenerv3.Listener) {
+func (g *collector) listener(l *listenerv3.Listener) {
 	for _, c := range l.GetFilterChains() {
 		g.chain(c)
 	}
@@ -165,7 +166,7 @@ func (g *gatherer) listener(l *listenerv3.Listener) {
 	}
 }
 
-func (g *gatherer) chain(c *listenerv3.FilterChain) {
+func (g *collector) chain(c *listenerv3.FilterChain) {
 	for _, f := range c.GetFilters() {
 		g.tcpFilter(f)
 	}
