@@ -46,14 +46,14 @@ func newBootstrapObjects() bootstrapObjects {
 func putBootstrap(all *objects, change *input, p *pending) (bool, error) {
 	switch o := change.Object.(type) {
 	case *gwapiv1.Gateway:
-		all.putParameters(o, change.name, change.Deleted, p)
+		putParameters(all, o, change.name, change.Deleted, p)
 	case *gwapiv1.GatewayClass:
-		all.putClass(o, change.Deleted, p)
+		putClass(all, o, change.Deleted, p)
 	case *unstructured.Unstructured:
 		if gk := o.GroupVersionKind().GroupKind(); gk.Group != parse.GroupEnvoyGateway || gk.Kind != parse.KindEnvoyProxy {
 			return false, nil
 		}
-		return true, all.putEnvoyProxy(o, change.name, change.Deleted, p)
+		return true, putEnvoyProxy(all, o, change.name, change.Deleted, p)
 	default:
 		return false, nil
 	}
@@ -61,7 +61,7 @@ func putBootstrap(all *objects, change *input, p *pending) (bool, error) {
 }
 
 // putParameters stores the class and the EnvoyProxy that a Gateway names.
-func (all *objects) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, deleted bool, d *pending) {
+func putParameters(all *objects, o *gwapiv1.Gateway, n types.NamespacedName, deleted bool, d *pending) {
 	d.markName(bootstrapSection, n)
 	p := gatewayParameters{class: string(o.Spec.GatewayClassName)}
 	if i := o.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
@@ -76,7 +76,7 @@ func (all *objects) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, de
 }
 
 // putClass stores the EnvoyProxy of a GatewayClass.
-func (all *objects) putClass(o *gwapiv1.GatewayClass, deleted bool, p *pending) {
+func putClass(all *objects, o *gwapiv1.GatewayClass, deleted bool, p *pending) {
 	delete(all.classes, o.Name)
 	if r := o.Spec.ParametersRef; !deleted && r != nil {
 		n := types.NamespacedName{}
@@ -85,13 +85,13 @@ func (all *objects) putClass(o *gwapiv1.GatewayClass, deleted bool, p *pending) 
 		}
 		all.classes[o.Name] = n
 	}
-	all.markBootstraps(p)
+	markBootstraps(all, p)
 }
 
 // putEnvoyProxy stores the part of an EnvoyProxy that decides on a bootstrap.
-func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.NamespacedName, deleted bool, p *pending) error {
+func putEnvoyProxy(all *objects, o *unstructured.Unstructured, n types.NamespacedName, deleted bool, p *pending) error {
 	delete(all.proxies, n)
-	all.markBootstraps(p)
+	markBootstraps(all, p)
 	if deleted {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.Namespac
 }
 
 // markBootstraps marks all Gateways. The objects that require it are few, and change rarely.
-func (all *objects) markBootstraps(p *pending) {
+func markBootstraps(all *objects, p *pending) {
 	for n := range all.parameters {
 		p.markName(bootstrapSection, n)
 	}

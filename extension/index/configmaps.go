@@ -45,7 +45,7 @@ func namesConfigMap(r gwapiv1.LocalObjectReference) bool {
 
 // wantConfigMaps replaces the ConfigMaps that a BackendTLSPolicy names. Whether routes name its targets
 // does not matter: the certificates are known when the first route does.
-func (all *objects) wantConfigMaps(o *gwapiv1.BackendTLSPolicy, n types.NamespacedName, applies bool) {
+func wantConfigMaps(all *objects, o *gwapiv1.BackendTLSPolicy, n types.NamespacedName, applies bool) {
 	w := objectWant{}
 	if applies {
 		w.created = o.CreationTimestamp.Time
@@ -60,7 +60,7 @@ func (all *objects) wantConfigMaps(o *gwapiv1.BackendTLSPolicy, n types.Namespac
 
 // settleConfigMaps decides which ConfigMaps are watched, and marks the targets of the BackendTLSPolicies
 // for which that changes something.
-func (all *objects) settleConfigMaps(p *pending) {
+func settleConfigMaps(all *objects, p *pending) {
 	for c := range all.configMapShares.settle() {
 		for _, k := range tlsRefs {
 			for _, target := range all.groups[grouped{kind: k, NamespacedName: c.NamespacedName}] {
@@ -117,7 +117,7 @@ func (s *Store) SetConfigMap(n types.NamespacedName, c *parse.ConfigMap) {
 	p := newPending()
 	p.ref(refConfigMap, n)
 	if n == s.objects.config {
-		s.objects.markBootstraps(p)
+		markBootstraps(s.objects, p)
 		servePolicies(s.objects, p)
 	}
 	s.recompute(p, began)

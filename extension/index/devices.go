@@ -16,7 +16,7 @@ import (
 )
 
 // putDiscovery stores the result of a policy's Discovery.
-func (all *objects) putDiscovery(o *tailnetv1alpha1.Discovery, n types.NamespacedName, deleted bool, p *pending) {
+func putDiscovery(all *objects, o *tailnetv1alpha1.Discovery, n types.NamespacedName, deleted bool, p *pending) {
 	f := parse.ParseDiscovery(o)
 	put(all.discovered, n, f, deleted || f == nil)
 	if policy, ok := all.discoverers[n]; ok {
@@ -30,7 +30,7 @@ const deniesUnknown = "until all are known, the rule denies every client that me
 // findDevices sets the clients of the policy's matches to the addresses of the devices that
 // they select. While not all of these are known, a Deny rule denies every client that meets
 // the other conditions: the client may be one of the devices.
-func (all *objects) findDevices(p *ir.RoutePolicy) {
+func findDevices(all *objects, p *ir.RoutePolicy) {
 	p.Notices, p.Devices = map[string]string{}, map[string]int32{}
 	for i, r := range p.Rules {
 		if !slices.ContainsFunc(r.Matches, func(m ir.PolicyMatch) bool { return m.Devices != nil }) {

@@ -38,7 +38,7 @@ func newDigests() digests {
 }
 
 // recomputeDigests updates the digests of Gateways.
-func (s *Store) recomputeDigests(e *edit) {
+func recomputeDigests(s *Store, e *edit) {
 	for _, k := range e.reshaped {
 		current := ir.Sum(shapeSum(e.next.Targets.Get(k)))
 		grown := current - s.digests.targets[k]
@@ -51,17 +51,17 @@ func (s *Store) recomputeDigests(e *edit) {
 			}
 			p := s.digests.parts[c]
 			p.sum += grown
-			s.replaceDigestPart(e, c, p)
+			replaceDigestPart(s, e, c, p)
 		}
 	}
 	for c := range e.entries {
-		s.replaceDigestPart(e, c, sections[c.section].digest(s, e, c))
+		replaceDigestPart(s, e, c, sections[c.section].digest(s, e, c))
 	}
 }
 
 // readmit marks the part of an entry that has not changed, if other Gateways than before
 // admit it.
-func (s *Store) readmit(e *edit, c entry, gateways []types.NamespacedName) {
+func readmit(s *Store, e *edit, c entry, gateways []types.NamespacedName) {
 	if !slices.Equal(s.digests.parts[c].gateways, gateways) {
 		e.entries[c] = struct{}{}
 		e.translate = true
@@ -69,7 +69,7 @@ func (s *Store) readmit(e *edit, c entry, gateways []types.NamespacedName) {
 }
 
 // replaceDigestPart replaces the part of an entry in the digests of Gateways.
-func (s *Store) replaceDigestPart(e *edit, c entry, current digestPart) {
+func replaceDigestPart(s *Store, e *edit, c entry, current digestPart) {
 	old, ok := s.digests.parts[c]
 	if s.digests.parts[c] = current; len(current.gateways) == 0 {
 		delete(s.digests.parts, c)

@@ -71,7 +71,7 @@ func serveCertificates(all *objects, p *pending) {
 // Secrets are read now and were not before, or the reverse.
 func recomputeCertificates(s *Store, e *edit) {
 	for c := range e.marked(certificateSection) {
-		s.readSecrets(c, s.objects.gatewaySecrets, s.objects.gatewaySecret(c.NamespacedName))
+		readSecrets(s, c, s.objects.gatewaySecrets, s.objects.gatewaySecret(c.NamespacedName))
 	}
 	for c := range s.objects.gatewaySecrets.settle() {
 		e.pending.mark(c)

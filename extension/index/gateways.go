@@ -31,7 +31,7 @@ func putGateway(all *objects, change *input, p *pending) (bool, error) {
 	previous := all.admits(change.name, "")
 	put(all.gatewayInfo, change.name, parse.ParseGateway(o), change.Deleted)
 	if all.admits(change.name, "") != previous {
-		all.markAdmitted(change.name, p)
+		markAdmitted(all, change.name, p)
 	}
 	p.markName(gatewaySection, change.name)
 	return true, nil
@@ -57,7 +57,7 @@ func (all *objects) admitting(gateways []types.NamespacedName, namespace string)
 }
 
 // markAdmitted marks the routes of a Gateway, and their policies.
-func (all *objects) markAdmitted(gateway types.NamespacedName, p *pending) {
+func markAdmitted(all *objects, gateway types.NamespacedName, p *pending) {
 	for k, r := range all.routes {
 		if all.attaches(r.Parents, gateway) {
 			p.mark(routeEntry(k))
@@ -65,7 +65,7 @@ func (all *objects) markAdmitted(gateway types.NamespacedName, p *pending) {
 	}
 	for t := range all.policyDependents {
 		if site := all.sites[t.RouteKey()]; site != nil && all.attaches(site.parents, gateway) {
-			all.markDependents(t, p)
+			markDependents(all, t, p)
 		}
 	}
 }

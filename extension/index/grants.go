@@ -111,7 +111,7 @@ func grantSum(g ir.Grant, permits bool) any {
 }
 
 // nameForeign records the other namespaces whose objects a route named before and names now.
-func (s *Store) nameForeign(k ir.RouteKey, old, current *ir.Route) {
+func nameForeign(s *Store, k ir.RouteKey, old, current *ir.Route) {
 	for n := range foreignNamespaces(old) {
 		delete(s.foreign[n], k)
 		if len(s.foreign[n]) == 0 {

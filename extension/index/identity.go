@@ -47,14 +47,14 @@ func putIdentity(all *objects, change *input, p *pending) (bool, error) {
 	case *gwapiv1.Gateway:
 		p.markName(identitySection, change.name)
 	case *gatewayv1alpha1.TailscaleGateway:
-		all.putTailscaleGateway(o, change, p)
+		putTailscaleGateway(all, o, change, p)
 	default:
 		return false, nil
 	}
 	return true, nil
 }
 
-func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, change *input, p *pending) {
+func putTailscaleGateway(all *objects, o *gatewayv1alpha1.TailscaleGateway, change *input, p *pending) {
 	if old, ok := all.identityGateway[change.name]; ok {
 		all.requestedListeners.unset(old, change.name)
 		p.markName(identitySection, old)

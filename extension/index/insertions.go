@@ -180,7 +180,7 @@ func (all *objects) cost(k ir.RouteKey, s *site) routeCost {
 
 // settleInsertions updates the estimates and the refused routes, and reports whether they may have
 // changed.
-func (all *objects) settleInsertions() bool {
+func settleInsertions(all *objects) bool {
 	ins := all.insertions
 	if len(ins.costs)+len(ins.routes) == 0 {
 		clear(ins.dirty)
@@ -326,8 +326,8 @@ func shareOf(sums []int, limit int) int {
 }
 
 // refuseInsertions sets the refused routes of each policy that applies to them.
-func (s *Store) refuseInsertions(e *edit) {
-	changed, ins := s.objects.settleInsertions(), s.objects.insertions
+func refuseInsertions(s *Store, e *edit) {
+	changed, ins := settleInsertions(s.objects), s.objects.insertions
 	if !changed && !e.policies || len(ins.refused)+len(ins.reported) == 0 {
 		return
 	}
@@ -353,19 +353,19 @@ func (s *Store) refuseInsertions(e *edit) {
 		}
 		if len(refused) > 0 {
 			reported[n] = struct{}{}
-			s.reportRefused(e, n, refused)
+			reportRefused(s, e, n, refused)
 		}
 	}
 	for n := range ins.reported {
 		if _, ok := reported[n]; !ok {
-			s.reportRefused(e, n, nil)
+			reportRefused(s, e, n, nil)
 		}
 	}
 	ins.reported = reported
 }
 
 // reportRefused sets the refused routes of a policy.
-func (s *Store) reportRefused(e *edit, n types.NamespacedName, refused map[ir.RouteKey]string) {
+func reportRefused(s *Store, e *edit, n types.NamespacedName, refused map[ir.RouteKey]string) {
 	old := e.next.Policies.Get(n)
 	if old == nil || maps.Equal(old.Refused, refused) {
 		return

@@ -11,14 +11,14 @@ import (
 )
 
 // findNamedRules sets the problems of the rules of routes that the policy's rules name.
-func (all *objects) findNamedRules(p *ir.RoutePolicy) {
+func findNamedRules(all *objects, p *ir.RoutePolicy) {
 	for i, r := range p.Rules {
 		if r.Named == nil || r.Problem != "" {
 			continue
 		}
 		updated, n := *r, *r.Named
 		updated.Named, p.Rules[i] = &n, &updated
-		if n.Problem = all.namedRuleProblem(p, &n); n.Problem != "" {
+		if n.Problem = namedRuleProblem(all, p, &n); n.Problem != "" {
 			p.Notices[r.Name] = join(p.Notices[r.Name], "Requests are answered 500: "+n.Problem)
 		}
 	}
@@ -26,7 +26,7 @@ func (all *objects) findNamedRules(p *ir.RoutePolicy) {
 
 // namedRuleProblem returns why a rule of a route cannot handle requests for a policy. It is
 // empty if the rule can.
-func (all *objects) namedRuleProblem(p *ir.RoutePolicy, n *ir.NamedRule) string {
+func namedRuleProblem(all *objects, p *ir.RoutePolicy, n *ir.NamedRule) string {
 	at := all.attachment(n.PolicyTarget)
 	switch {
 	case all.sites[n.RouteKey()] == nil:

@@ -74,15 +74,15 @@ func newPolicyObjects() policyObjects {
 func putPolicy(all *objects, change *input, p *pending) (bool, error) {
 	switch o := change.Object.(type) {
 	case *gatewayv1alpha1.TailscaleRoutePolicy:
-		all.putRoutePolicy(change, p)
+		putRoutePolicy(all, change, p)
 	case *tailnetv1alpha1.Discovery:
-		all.putDiscovery(o, change.name, change.Deleted, p)
+		putDiscovery(all, o, change.name, change.Deleted, p)
 	case *gwapiv1.Gateway:
 		all.insertions.dirtyParents[parse.Parent{NamespacedName: change.name}] = struct{}{}
-		all.markDependents(ir.PolicyTarget{NamespacedName: change.name}, p)
+		markDependents(all, ir.PolicyTarget{NamespacedName: change.name}, p)
 	case *gwapiv1.ListenerSet:
 		all.insertions.dirtyParents[parse.Parent{ListenerSet: true, NamespacedName: change.name}] = struct{}{}
-		all.markAttached(change.name, p)
+		markAttached(all, change.name, p)
 	case *gwapiv1beta1.ReferenceGrant:
 		for n, policy := range all.policies {
 			if policy.NamesForeignSecret() {
@@ -93,7 +93,7 @@ func putPolicy(all *objects, change *input, p *pending) (bool, error) {
 		if change.route == nil {
 			return false, nil
 		}
-		all.putSite(change.route, change.Deleted || ir.IsPlaceholder(change.Object), p)
+		putSite(all, change.route, change.Deleted || ir.IsPlaceholder(change.Object), p)
 	}
 	return true, nil
 }
@@ -106,7 +106,7 @@ func servePolicies(all *objects, p *pending) {
 }
 
 // putRoutePolicy stores a policy, and the objects that its state depends on.
-func (all *objects) putRoutePolicy(change *input, d *pending) {
+func putRoutePolicy(all *objects, change *input, d *pending) {
 	n, p := change.name, change.policy
 	if old := all.policies[n]; old != nil {
 		for _, t := range old.DependsOn() {
@@ -137,7 +137,7 @@ func (all *objects) putRoutePolicy(change *input, d *pending) {
 }
 
 // putSite stores the attachments of a route.
-func (all *objects) putSite(p *parse.RouteObject, deleted bool, d *pending) {
+func putSite(all *objects, p *parse.RouteObject, deleted bool, d *pending) {
 	k := p.Route.Key
 	if k.Kind != ir.KindHTTPRoute && k.Kind != ir.KindGRPCRoute {
 		return
@@ -155,22 +155,22 @@ func (all *objects) putSite(p *parse.RouteObject, deleted bool, d *pending) {
 		all.sites[k] = s
 	}
 	all.insertions.dirty[k] = struct{}{}
-	all.markDependents(ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
+	markDependents(all, ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
 }
 
 // markDependents marks the policies that depend on a route or Gateway.
-func (all *objects) markDependents(t ir.PolicyTarget, p *pending) {
+func markDependents(all *objects, t ir.PolicyTarget, p *pending) {
 	for n := range all.policyDependents[t] {
 		p.markName(policySection, n)
 	}
 }
 
 // markAttached marks the policies that depend on a route that attaches to a ListenerSet.
-func (all *objects) markAttached(set types.NamespacedName, p *pending) {
+func markAttached(all *objects, set types.NamespacedName, p *pending) {
 	for t := range all.policyDependents {
 		s := all.sites[t.RouteKey()]
 		if s != nil && slices.ContainsFunc(s.parents, func(p parse.Parent) bool { return p.ListenerSet && p.NamespacedName == set }) {
-			all.markDependents(t, p)
+			markDependents(all, t, p)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func recomputePolicies(s *Store, e *edit) {
 		if policy != nil {
 			want.created = policy.Created
 		}
-		s.readSecrets(c, s.objects.policySecrets, want)
+		readSecrets(s, c, s.objects.policySecrets, want)
 		built[c] = policy
 	}
 	for c := range s.objects.policySecrets.settle() {
@@ -218,20 +218,20 @@ func recomputePolicies(s *Store, e *edit) {
 		}
 	}
 	for c, policy := range built {
-		s.recomputePolicy(e, c, policy)
+		recomputePolicy(s, e, c, policy)
 	}
-	s.refuseInsertions(e)
+	refuseInsertions(s, e)
 	if e.policies {
 		e.next.PolicyRevision++
 	}
 	for t := range e.attached {
-		rules := ir.AttachRules(s.policiesAt(e, t))[t]
+		rules := ir.AttachRules(policiesAt(s, e, t))[t]
 		e.next.Attached.Put(e.next, t, rules, len(rules) == 0)
 	}
 }
 
 // policiesAt returns the policies that may have a target.
-func (s *Store) policiesAt(e *edit, t ir.PolicyTarget) iter.Seq[*ir.RoutePolicy] {
+func policiesAt(s *Store, e *edit, t ir.PolicyTarget) iter.Seq[*ir.RoutePolicy] {
 	return func(yield func(*ir.RoutePolicy) bool) {
 		for n := range s.objects.policyDependents[t.Whole()] {
 			if p := e.next.Policies.Get(n); p != nil && !yield(p) {
@@ -262,13 +262,13 @@ func (all *objects) buildPolicy(n types.NamespacedName) *ir.RoutePolicy {
 		}
 	}
 	built.Rules = slices.Clone(p.Rules)
-	all.findDevices(built)
-	all.findNamedRules(built)
+	findDevices(all, built)
+	findNamedRules(all, built)
 	return built
 }
 
 // recomputePolicy updates a policy to a new state.
-func (s *Store) recomputePolicy(e *edit, c entry, current *ir.RoutePolicy) {
+func recomputePolicy(s *Store, e *edit, c entry, current *ir.RoutePolicy) {
 	n := c.NamespacedName
 	old := e.next.Policies.Get(n)
 	if current != nil {
@@ -279,7 +279,7 @@ func (s *Store) recomputePolicy(e *edit, c entry, current *ir.RoutePolicy) {
 	}
 	if reflect.DeepEqual(old, current) {
 		if current != nil {
-			s.readmit(e, c, s.objects.admitting(current.Served, n.Namespace))
+			readmit(s, e, c, s.objects.admitting(current.Served, n.Namespace))
 		}
 		return
 	}
@@ -295,7 +295,7 @@ func (s *Store) recomputePolicy(e *edit, c entry, current *ir.RoutePolicy) {
 		}
 	}
 	e.next.Policies.Put(e.next, n, current, current == nil)
-	s.name(e, c, policyDependents(old), policyDependents(current))
+	nameDependents(s, e, c, policyDependents(old), policyDependents(current))
 }
 
 // policySum returns the part of a policy in digests. It leaves out information for people.

@@ -32,7 +32,7 @@ func newRouteObjects() routeObjects {
 // drops other routes and placeholders.
 func putRoute(all *objects, change *input, p *pending) (bool, error) {
 	if set, ok := change.Object.(*gwapiv1.ListenerSet); ok {
-		all.putListenerSet(set, change, p)
+		putListenerSet(all, set, change, p)
 		return true, nil
 	}
 	if change.route == nil {
@@ -52,7 +52,7 @@ func putRoute(all *objects, change *input, p *pending) (bool, error) {
 }
 
 // putListenerSet attaches the routes of a ListenerSet to its Gateway.
-func (all *objects) putListenerSet(o *gwapiv1.ListenerSet, change *input, p *pending) {
+func putListenerSet(all *objects, o *gwapiv1.ListenerSet, change *input, p *pending) {
 	g := types.NamespacedName{Namespace: change.name.Namespace, Name: string(o.Spec.ParentRef.Name)}
 	if ns := o.Spec.ParentRef.Namespace; ns != nil {
 		g.Namespace = string(*ns)
@@ -137,7 +137,7 @@ func recomputeRoutes(s *Store, e *edit) {
 		}
 		if reflect.DeepEqual(old, current) {
 			if current != nil {
-				s.readmit(e, c, s.objects.admitting(current.Gateways, k.Namespace))
+				readmit(s, e, c, s.objects.admitting(current.Gateways, k.Namespace))
 			}
 			continue
 		}
@@ -150,8 +150,8 @@ func recomputeRoutes(s *Store, e *edit) {
 				s.ruleNames[c] = names
 			}
 		}
-		s.nameForeign(k, old, current)
-		s.name(e, c, dependents(old), dependents(current))
+		nameForeign(s, k, old, current)
+		nameDependents(s, e, c, dependents(old), dependents(current))
 	}
 }
 

@@ -111,7 +111,7 @@ func (all *objects) readableSecrets(p *ir.RoutePolicy) []types.NamespacedName {
 }
 
 // readSecrets replaces the Secrets that may be read for a policy or Gateway.
-func (s *Store) readSecrets(reader entry, shares *objectShares, want objectWant) {
+func readSecrets(s *Store, reader entry, shares *objectShares, want objectWant) {
 	for _, n := range shares.wants[reader.Namespace][reader].names {
 		if slices.Contains(want.names, n) {
 			continue

@@ -180,7 +180,7 @@ func (s *Store) recompute(p *pending, began time.Time) {
 			// The state of a policy's client certificate depends on whether backends speak TLS.
 			e.next.PolicyRevision++
 		}
-		s.recomputeDigests(e)
+		recomputeDigests(s, e)
 	}
 	if !e.next.Changed() && !e.translate {
 		return

@@ -110,7 +110,7 @@ func putTarget(all *objects, change *input, p *pending) (bool, error) {
 		putGrouped(all, p, all.slices, refSlices, n, parse.ParseEndpointSlice(o, refused), change.Deleted || s == "", ir.Sibling(n, s))
 		all.setAddresses(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unlessGone(change.Deleted, addressesOfSlice(o)), p)
 	case *gwapiv1.BackendTLSPolicy:
-		all.putTLSPolicy(o, change, p)
+		putTLSPolicy(all, o, change, p)
 	case *gwapiv1beta1.ReferenceGrant:
 		p.ref(refGrants, types.NamespacedName{Namespace: n.Namespace})
 	default:
@@ -152,8 +152,8 @@ type builtDependent struct {
 	lookups map[ref]struct{}
 }
 
-// name records which dependents an entry named before and names now.
-func (s *Store) name(e *edit, c entry, old, current map[dependent]struct{}) {
+// nameDependents records which dependents an entry named before and names now.
+func nameDependents(s *Store, e *edit, c entry, old, current map[dependent]struct{}) {
 	for named := range old {
 		delete(s.namedBy[named], c)
 		if len(s.namedBy[named]) == 0 {
@@ -173,7 +173,7 @@ func (s *Store) name(e *edit, c entry, old, current map[dependent]struct{}) {
 // recomputeTargets rebuilds the dependents that have lookups with a new result, and builds
 // those that are named first. It drops those that are not named any more.
 func recomputeTargets(s *Store, e *edit) {
-	s.objects.settleConfigMaps(e.pending)
+	settleConfigMaps(s.objects, e.pending)
 	for r := range e.pending.refs {
 		for b := range s.byLookup[r] {
 			e.dependents[b.dependent] = struct{}{}
@@ -184,21 +184,21 @@ func recomputeTargets(s *Store, e *edit) {
 	}
 	for c := range e.dependents {
 		if len(s.namedBy[c]) == 0 {
-			s.drop(e, c)
+			dropDependent(s, e, c)
 			continue
 		}
-		s.rebuild(e, c)
+		rebuildDependent(s, e, c)
 	}
 	for _, k := range s.objects.shares.settle() {
-		s.rebuild(e, dependent{target: k})
+		rebuildDependent(s, e, dependent{target: k})
 	}
 }
 
-// drop removes a dependent.
-func (s *Store) drop(e *edit, c dependent) {
+// dropDependent removes a dependent.
+func dropDependent(s *Store, e *edit, c dependent) {
 	if b := s.built[c]; b != nil {
 		for r := range b.lookups {
-			s.forget(b, r)
+			forgetLookup(s, b, r)
 		}
 		delete(s.built, c)
 	}
@@ -214,13 +214,13 @@ func (s *Store) drop(e *edit, c dependent) {
 	e.next.Targets.Delete(e.next, c.target)
 }
 
-// rebuild builds a dependent, and records what it looks up.
-func (s *Store) rebuild(e *edit, c dependent) {
+// rebuildDependent builds a dependent, and records what it looks up.
+func rebuildDependent(s *Store, e *edit, c dependent) {
 	v := s.objects.view()
 	if c.target == (ir.TargetKey{}) {
-		s.rebuildService(e, v, c)
+		rebuildService(s, e, v, c)
 	} else {
-		s.rebuildTarget(e, v, c)
+		rebuildTarget(s, e, v, c)
 	}
 	b := s.built[c]
 	if b == nil {
@@ -229,7 +229,7 @@ func (s *Store) rebuild(e *edit, c dependent) {
 	}
 	for r := range b.lookups {
 		if _, ok := v.lookups[r]; !ok {
-			s.forget(b, r)
+			forgetLookup(s, b, r)
 		}
 	}
 	for r := range v.lookups {
@@ -244,8 +244,8 @@ func (s *Store) rebuild(e *edit, c dependent) {
 	b.lookups = v.lookups
 }
 
-// forget records that a dependent does not depend on a lookup any more.
-func (s *Store) forget(b *builtDependent, r ref) {
+// forgetLookup records that a dependent does not depend on a lookup any more.
+func forgetLookup(s *Store, b *builtDependent, r ref) {
 	delete(s.byLookup[r], b)
 	s.hostsChanged(r)
 	if len(s.byLookup[r]) == 0 {
@@ -253,7 +253,7 @@ func (s *Store) forget(b *builtDependent, r ref) {
 	}
 }
 
-func (s *Store) rebuildService(e *edit, v *view, c dependent) {
+func rebuildService(s *Store, e *edit, v *view, c dependent) {
 	protocol := corev1.ProtocolTCP
 	if c.service.UDP {
 		protocol = corev1.ProtocolUDP
@@ -268,7 +268,7 @@ func (s *Store) rebuildService(e *edit, v *view, c dependent) {
 	e.endpoints = append(e.endpoints, c)
 }
 
-func (s *Store) rebuildTarget(e *edit, v *view, c dependent) {
+func rebuildTarget(s *Store, e *edit, v *view, c dependent) {
 	old := e.next.Targets.Get(c.target)
 	current := v.build(c.target, old)
 	s.objects.shares.set(c.target, v.size())

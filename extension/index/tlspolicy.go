@@ -31,7 +31,7 @@ var tlsRefs = map[gwapiv1.Kind]refKind{
 }
 
 // putTLSPolicy stores a BackendTLSPolicy.
-func (all *objects) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, change *input, p *pending) {
+func putTLSPolicy(all *objects, o *gwapiv1.BackendTLSPolicy, change *input, p *pending) {
 	shared := map[refKind][]types.NamespacedName{}
 	for _, t := range o.Spec.TargetRefs {
 		if k, ok := tlsRefs[t.Kind]; ok && t.Group == gatewayv1alpha1.Group {
@@ -41,7 +41,7 @@ func (all *objects) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, change *input, p *
 	for _, k := range []refKind{refServicesTLS, refEndpointsTLS} {
 		putGrouped(all, p, all.tls[k-refServicesTLS], k, change.name, o, change.Deleted, shared[k]...)
 	}
-	all.wantConfigMaps(o, change.name, !change.Deleted && len(shared) > 0)
+	wantConfigMaps(all, o, change.name, !change.Deleted && len(shared) > 0)
 }
 
 // A targetedTLS is a BackendTLSPolicy of a target. It is exact if it targets the port.
