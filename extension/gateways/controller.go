@@ -62,10 +62,9 @@ type Options struct {
 // A Controller reconciles the reports and generated routes of TailscaleGateways. Create one
 // with NewController.
 type Controller struct {
-	cache   cache.Cache
-	client  client.Client
-	options Options
-	log     logging.Logger
+	reader
+	writer
+
 	metrics *metrics
 
 	// ready is closed once all existing kinds are watched.
@@ -76,13 +75,10 @@ type Controller struct {
 	writing sync.Mutex
 
 	// mu guards the fields below.
-	mu      sync.Mutex
-	watched map[string]bool
+	mu sync.Mutex
 
-	// policies are the informers of Envoy Gateway's policies, by kind, and synced reports whether
-	// they had all of them at the last check. A kind that does not exist has no informer.
-	policies map[string]cache.Informer
-	synced   bool
+	// synced reports whether the cache had all policies of Envoy Gateway at the last check.
+	synced bool
 
 	// dedicated holds the last argument of Options.Dedicated.
 	dedicated map[types.NamespacedName]bool
@@ -97,15 +93,10 @@ func NewController(from cache.Cache, to client.Client, o Options) *Controller {
 		o.Log = logging.NewNopLogger()
 	}
 	c := &Controller{
-		cache:   from,
-		client:  to,
-		options: o,
-		log:     o.Log,
+		reader:  reader{cache: from, client: to, options: o, log: o.Log, watched: map[string]bool{}, policies: map[string]cache.Informer{}},
+		writer:  writer{client: to},
 		metrics: newMetrics(),
 		ready:   make(chan struct{}),
-		watched: map[string]bool{},
-
-		policies: map[string]cache.Informer{},
 	}
 	c.markReady = sync.OnceFunc(func() { close(c.ready) })
 	return c
@@ -154,19 +145,6 @@ func (c *Controller) Reports() []*tailnetv1alpha1.GatewayReport {
 	return c.reports(context.Background())
 }
 
-func (c *Controller) reports(ctx context.Context) []*tailnetv1alpha1.GatewayReport {
-	l := &tailnetv1alpha1.GatewayReportList{}
-	if !c.has(kindReport) || c.list(ctx, l) != nil {
-		// The cache fails only when it stops.
-		return nil
-	}
-	out := make([]*tailnetv1alpha1.GatewayReport, len(l.Items))
-	for i := range l.Items {
-		out[i] = &l.Items[i]
-	}
-	return out
-}
-
 // reconcile reconciles the objects of one TailscaleGateway.
 func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) error {
 	v, err := c.read(ctx, n)
@@ -211,18 +189,4 @@ func (c *Controller) writes() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queue != nil
-}
-
-// has reports whether a kind is watched, so that reading it sends no request.
-func (c *Controller) has(kind string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.watched[kind]
-}
-
-// setWatched records that a kind is watched.
-func (c *Controller) setWatched(kind string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.watched[kind] = true
 }

@@ -21,12 +21,12 @@ func dedicated(o *gatewayv1alpha1.TailscaleGateway) (types.NamespacedName, bool)
 }
 
 // manages reports whether this extension manages the objects of a TailscaleGateway.
-func (c *Controller) manages(o *gatewayv1alpha1.TailscaleGateway) bool {
+func (rd *reader) manages(o *gatewayv1alpha1.TailscaleGateway) bool {
 	n, own := dedicated(o)
-	if c.options.Gateway == nil {
+	if rd.options.Gateway == nil {
 		return !own
 	}
-	return own && n == *c.options.Gateway
+	return own && n == *rd.options.Gateway
 }
 
 // notifyDedicated passes the Gateways with a dedicated extension to Options.Dedicated, if the

@@ -6,16 +6,19 @@ package gateways
 import (
 	"context"
 	"slices"
+	"sync"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -25,15 +28,45 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
+// A reader reads from the extension's cache.
+type reader struct {
+	cache   cache.Cache
+	client  client.Client
+	options Options
+	log     logging.Logger
+
+	// mu guards the fields below.
+	mu      sync.Mutex
+	watched map[string]bool
+
+	// policies are the informers of Envoy Gateway's policies, by kind. A kind that does not exist has
+	// no informer.
+	policies map[string]cache.Informer
+}
+
+// has reports whether a kind is watched, so that reading it sends no request.
+func (rd *reader) has(kind string) bool {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	return rd.watched[kind]
+}
+
+// setWatched records that a kind is watched.
+func (rd *reader) setWatched(kind string) {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	rd.watched[kind] = true
+}
+
 // list lists objects from the cache without copies. The objects are read-only.
-func (c *Controller) list(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
-	return c.cache.List(ctx, l, append(opts, client.UnsafeDisableDeepCopy)...)
+func (rd *reader) list(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
+	return rd.cache.List(ctx, l, append(opts, client.UnsafeDisableDeepCopy)...)
 }
 
 // get gets an object from the cache without a copy, and returns false if it does not exist. The
 // object is read-only.
-func (c *Controller) get(ctx context.Context, n types.NamespacedName, o client.Object) (bool, error) {
-	err := c.cache.Get(ctx, n, o, client.UnsafeDisableDeepCopy)
+func (rd *reader) get(ctx context.Context, n types.NamespacedName, o client.Object) (bool, error) {
+	err := rd.cache.Get(ctx, n, o, client.UnsafeDisableDeepCopy)
 	if kerrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -53,80 +86,80 @@ type view struct {
 }
 
 // read reads all objects that concern one TailscaleGateway.
-func (c *Controller) read(ctx context.Context, n types.NamespacedName) (*view, error) {
+func (rd *reader) read(ctx context.Context, n types.NamespacedName) (*view, error) {
 	v := &view{}
-	if !c.has(kindReport) || !c.has(routes.KindTailscaleGateway) {
+	if !rd.has(kindReport) || !rd.has(routes.KindTailscaleGateway) {
 		return v, nil
 	}
 	report := &tailnetv1alpha1.GatewayReport{}
-	found, err := c.get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: names.GatewayReport(n.Name)}, report)
+	found, err := rd.get(ctx, types.NamespacedName{Namespace: n.Namespace, Name: names.GatewayReport(n.Name)}, report)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot get GatewayReport")
 	}
 	if found {
 		v.report = report
 	}
-	if err := c.readGenerated(ctx, v, n); err != nil {
+	if err := rd.readGenerated(ctx, v, n); err != nil {
 		return nil, err
 	}
 	o := &gatewayv1alpha1.TailscaleGateway{}
-	found, err = c.get(ctx, n, o)
+	found, err = rd.get(ctx, n, o)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot get TailscaleGateway")
 	}
-	if found && !c.manages(o) {
+	if found && !rd.manages(o) {
 		v.foreign = true
 		return v, nil
 	}
 	if !found || o.GetDeletionTimestamp() != nil || len(o.Spec.Tailnets) == 0 {
 		return v, nil
 	}
-	v.Object, v.Permitted, v.extension = o, c.options.Permitted, tailnetv1alpha1.ReportedExtension{Version: c.options.Version}
-	if err := c.readEndpoints(ctx, v, n); err != nil {
+	v.Object, v.Permitted, v.extension = o, rd.options.Permitted, tailnetv1alpha1.ReportedExtension{Version: rd.options.Version}
+	if err := rd.readEndpoints(ctx, v, n); err != nil {
 		return nil, err
 	}
-	if err := c.readServices(ctx, v, n); err != nil {
+	if err := rd.readServices(ctx, v, n); err != nil {
 		return nil, err
 	}
-	if err := c.readLocal(ctx, v); err != nil {
+	if err := rd.readLocal(ctx, v); err != nil {
 		return nil, err
 	}
-	if err := c.readNeighborhood(ctx, v); err != nil {
+	if err := rd.readNeighborhood(ctx, v); err != nil {
 		return nil, err
 	}
-	if err := c.readGrants(ctx, v); err != nil {
+	if err := rd.readGrants(ctx, v); err != nil {
 		return nil, err
 	}
-	if err := c.readPolicies(ctx, v); err != nil {
+	if err := rd.readPolicies(ctx, v); err != nil {
 		return nil, err
 	}
-	return v, c.readGateway(ctx, v)
+	return v, rd.readGateway(ctx, v)
 }
 
 // readGenerated reads the existing generated objects.
-func (c *Controller) readGenerated(ctx context.Context, v *view, n types.NamespacedName) error {
+func (rd *reader) readGenerated(ctx context.Context, v *view, n types.NamespacedName) error {
 	match := client.MatchingFields{byOwner: n.String()}
-	if c.has(routes.KindHTTPRoute) {
+	if rd.has(routes.KindHTTPRoute) {
 		l := &gwapiv1.HTTPRouteList{}
-		if err := c.list(ctx, l, match); err != nil {
+		if err := rd.list(ctx, l, match); err != nil {
 			return errors.Wrap(err, "cannot list generated HTTPRoutes")
 		}
 		for i := range l.Items {
 			v.Generated = append(v.Generated, &l.Items[i])
 		}
 	}
-	if c.has(routes.KindGRPCRoute) {
+	if rd.has(routes.KindGRPCRoute) {
 		l := &gwapiv1.GRPCRouteList{}
-		if err := c.list(ctx, l, match); err != nil {
+		if err := rd.list(ctx, l, match); err != nil {
 			return errors.Wrap(err, "cannot list generated GRPCRoutes")
 		}
 		for i := range l.Items {
 			v.Generated = append(v.Generated, &l.Items[i])
 		}
 	}
-	if c.has(routes.KindTLSPolicy) {
+	if rd.has(routes.KindTLSPolicy) {
 		l := &gwapiv1.BackendTLSPolicyList{}
-		if err := c.list(ctx, l, match); err != nil {
+		if err := rd.list(ctx, l, match); err != nil {
 			return errors.Wrap(err, "cannot list generated BackendTLSPolicies")
 		}
 		for i := range l.Items {
@@ -137,12 +170,12 @@ func (c *Controller) readGenerated(ctx context.Context, v *view, n types.Namespa
 }
 
 // readEndpoints reads the TailscaleEndpoints that discover for the TailscaleGateway.
-func (c *Controller) readEndpoints(ctx context.Context, v *view, n types.NamespacedName) error {
-	if !c.has(kindEndpoints) {
+func (rd *reader) readEndpoints(ctx context.Context, v *view, n types.NamespacedName) error {
+	if !rd.has(kindEndpoints) {
 		return nil
 	}
 	l := &gatewayv1alpha1.TailscaleEndpointsList{}
-	if err := c.list(ctx, l, client.InNamespace(n.Namespace), client.MatchingFields{byOwner: n.String()}); err != nil {
+	if err := rd.list(ctx, l, client.InNamespace(n.Namespace), client.MatchingFields{byOwner: n.String()}); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleEndpoints")
 	}
 	for i := range l.Items {
@@ -152,12 +185,12 @@ func (c *Controller) readEndpoints(ctx context.Context, v *view, n types.Namespa
 }
 
 // readServices reads the TailscaleServices that are composed for the TailscaleGateway.
-func (c *Controller) readServices(ctx context.Context, v *view, n types.NamespacedName) error {
-	if !c.has(routes.KindServices) {
+func (rd *reader) readServices(ctx context.Context, v *view, n types.NamespacedName) error {
+	if !rd.has(routes.KindServices) {
 		return nil
 	}
 	l := &gatewayv1alpha1.TailscaleServicesList{}
-	if err := c.list(ctx, l, client.InNamespace(n.Namespace), client.MatchingFields{byOwner: n.String()}); err != nil {
+	if err := rd.list(ctx, l, client.InNamespace(n.Namespace), client.MatchingFields{byOwner: n.String()}); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleServices")
 	}
 	for i := range l.Items {
@@ -167,12 +200,12 @@ func (c *Controller) readServices(ctx context.Context, v *view, n types.Namespac
 }
 
 // readLocal reads the objects that a selector may select, if there is a selector.
-func (c *Controller) readLocal(ctx context.Context, v *view) error {
-	if !slices.ContainsFunc(v.Object.Spec.Tailnets, routes.HasSelector) || !c.has(routes.KindServices) || !c.has(kindEndpoints) {
+func (rd *reader) readLocal(ctx context.Context, v *view) error {
+	if !slices.ContainsFunc(v.Object.Spec.Tailnets, routes.HasSelector) || !rd.has(routes.KindServices) || !rd.has(kindEndpoints) {
 		return nil
 	}
 	endpoints, services := &gatewayv1alpha1.TailscaleEndpointsList{}, &gatewayv1alpha1.TailscaleServicesList{}
-	if err := c.list(ctx, endpoints, client.InNamespace(v.Object.Namespace)); err != nil {
+	if err := rd.list(ctx, endpoints, client.InNamespace(v.Object.Namespace)); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleEndpoints")
 	}
 	for i := range endpoints.Items {
@@ -180,7 +213,7 @@ func (c *Controller) readLocal(ctx context.Context, v *view) error {
 			v.Local.Endpoints = append(v.Local.Endpoints, e)
 		}
 	}
-	if err := c.list(ctx, services, client.InNamespace(v.Object.Namespace)); err != nil {
+	if err := rd.list(ctx, services, client.InNamespace(v.Object.Namespace)); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleServices")
 	}
 	for i := range services.Items {
@@ -200,11 +233,11 @@ func isLocal(o client.Object) bool {
 
 // readNeighborhood reads the objects of other TailscaleGateways that may lead back to the
 // Gateway, if a discovered endpoint leads to a Gateway.
-func (c *Controller) readNeighborhood(ctx context.Context, v *view) error {
-	if !c.has(routes.KindServices) || !c.has(kindEndpoints) {
+func (rd *reader) readNeighborhood(ctx context.Context, v *view) error {
+	if !rd.has(routes.KindServices) || !rd.has(kindEndpoints) {
 		return nil
 	}
-	around := routes.Neighborhood{Services: c.gatewayServices(ctx)}
+	around := routes.Neighborhood{Services: rd.gatewayServices(ctx)}
 	found := map[string]bool{}
 	for _, e := range v.Endpoints {
 		for _, d := range e.Status.DiscoveredEndpoints {
@@ -218,13 +251,13 @@ func (c *Controller) readNeighborhood(ctx context.Context, v *view) error {
 		return nil
 	}
 	gateways, endpoints := &gatewayv1alpha1.TailscaleGatewayList{}, &gatewayv1alpha1.TailscaleEndpointsList{}
-	if err := c.list(ctx, gateways); err != nil {
+	if err := rd.list(ctx, gateways); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleGateways")
 	}
 	for i := range gateways.Items {
 		around.Gateways = append(around.Gateways, &gateways.Items[i])
 	}
-	if err := c.list(ctx, endpoints, client.HasLabels{meta.LabelGateway}); err != nil {
+	if err := rd.list(ctx, endpoints, client.HasLabels{meta.LabelGateway}); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleEndpoints")
 	}
 	for i := range endpoints.Items {
@@ -236,12 +269,12 @@ func (c *Controller) readNeighborhood(ctx context.Context, v *view) error {
 
 // readGrants reads the ReferenceGrants, which permit namespaces to share the Gateway, and
 // policies to protect routes of other namespaces.
-func (c *Controller) readGrants(ctx context.Context, v *view) error {
-	if !c.has(kindReferenceGrant) {
+func (rd *reader) readGrants(ctx context.Context, v *view) error {
+	if !rd.has(kindReferenceGrant) {
 		return nil
 	}
 	l := &gwapiv1beta1.ReferenceGrantList{}
-	if err := c.list(ctx, l); err != nil {
+	if err := rd.list(ctx, l); err != nil {
 		return errors.Wrap(err, "cannot list ReferenceGrants")
 	}
 	v.Grants = refgrant.Grants{}
@@ -252,15 +285,15 @@ func (c *Controller) readGrants(ctx context.Context, v *view) error {
 }
 
 // readGateway reads the Gateway, its ListenerSets, its TailscaleGateways and its routes.
-func (c *Controller) readGateway(ctx context.Context, v *view) error {
-	if !c.has(routes.KindGateway) {
+func (rd *reader) readGateway(ctx context.Context, v *view) error {
+	if !rd.has(routes.KindGateway) {
 		return nil
 	}
 	if v.Object.GatewayName().Name == "" {
 		return nil
 	}
 	g := &gwapiv1.Gateway{}
-	found, err := c.get(ctx, v.Object.GatewayName(), g)
+	found, err := rd.get(ctx, v.Object.GatewayName(), g)
 	if err != nil {
 		return errors.Wrap(err, "cannot get Gateway")
 	}
@@ -274,16 +307,16 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 		return nil
 	}
 	peers := &gatewayv1alpha1.TailscaleGatewayList{}
-	if err := c.list(ctx, peers, client.MatchingFields{byParent: string(routes.KeyOf(routes.KindGateway, v.Object.GatewayName()))}); err != nil {
+	if err := rd.list(ctx, peers, client.MatchingFields{byParent: string(routes.KeyOf(routes.KindGateway, v.Object.GatewayName()))}); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleGateways")
 	}
 	for i := range peers.Items {
 		v.Peers = append(v.Peers, &peers.Items[i])
 	}
 	at := []routes.ParentKey{routes.KeyOf(routes.KindGateway, v.Object.GatewayName())}
-	if c.has(routes.KindListenerSet) {
+	if rd.has(routes.KindListenerSet) {
 		sets := &gwapiv1.ListenerSetList{}
-		if err := c.list(ctx, sets, client.MatchingFields{byParent: string(at[0])}); err != nil {
+		if err := rd.list(ctx, sets, client.MatchingFields{byParent: string(at[0])}); err != nil {
 			return errors.Wrap(err, "cannot list ListenerSets")
 		}
 		for i := range sets.Items {
@@ -292,7 +325,7 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 		}
 	}
 	for _, k := range at {
-		if err := c.readRoutes(ctx, v, k); err != nil {
+		if err := rd.readRoutes(ctx, v, k); err != nil {
 			return err
 		}
 	}
@@ -301,16 +334,16 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 
 // readRoutes reads the routes that attach to a Gateway or a ListenerSet. A route that attaches
 // to several is added once.
-func (c *Controller) readRoutes(ctx context.Context, v *view, parent routes.ParentKey) error {
+func (rd *reader) readRoutes(ctx context.Context, v *view, parent routes.ParentKey) error {
 	seen := map[types.UID]bool{}
 	for _, r := range v.Routes {
 		seen[r.GetUID()] = true
 	}
 	for kind, l := range routeLists() {
-		if !c.has(kind) {
+		if !rd.has(kind) {
 			continue
 		}
-		if err := c.list(ctx, l, client.MatchingFields{byParent: string(parent)}); err != nil {
+		if err := rd.list(ctx, l, client.MatchingFields{byParent: string(parent)}); err != nil {
 			return errors.Wrapf(err, "cannot list %ss", kind)
 		}
 		err := kmeta.EachListItem(l, func(o runtime.Object) error {
@@ -331,4 +364,18 @@ func routeLists() map[string]client.ObjectList {
 		"HTTPRoute": &gwapiv1.HTTPRouteList{}, "GRPCRoute": &gwapiv1.GRPCRouteList{}, "TCPRoute": &gwapiv1.TCPRouteList{},
 		"TLSRoute": &gwapiv1.TLSRouteList{}, "UDPRoute": &gwapiv1.UDPRouteList{},
 	}
+}
+
+// reports returns the existing reports.
+func (rd *reader) reports(ctx context.Context) []*tailnetv1alpha1.GatewayReport {
+	l := &tailnetv1alpha1.GatewayReportList{}
+	if !rd.has(kindReport) || rd.list(ctx, l) != nil {
+		// The cache fails only when it stops.
+		return nil
+	}
+	out := make([]*tailnetv1alpha1.GatewayReport, len(l.Items))
+	for i := range l.Items {
+		out[i] = &l.Items[i]
+	}
+	return out
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -25,13 +26,13 @@ func publishesUnprotected(o *gatewayv1alpha1.TailscaleGateway) bool {
 
 // readPolicies reads the policies that may protect backends, if only unprotected backends are
 // published.
-func (c *Controller) readPolicies(ctx context.Context, v *view) error {
+func (rd *reader) readPolicies(ctx context.Context, v *view) error {
 	if !publishesUnprotected(v.Object) {
 		return nil
 	}
-	if c.has(kindRoutePolicy) && v.Granted() {
+	if rd.has(kindRoutePolicy) && v.Granted() {
 		l := &gatewayv1alpha1.TailscaleRoutePolicyList{}
-		if err := c.list(ctx, l); err != nil {
+		if err := rd.list(ctx, l); err != nil {
 			return errors.Wrap(err, "cannot list TailscaleRoutePolicies")
 		}
 		for i := range l.Items {
@@ -39,7 +40,7 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 		}
 	}
 	for _, kind := range parse.PolicyKinds() {
-		ok, err := c.readPolicyKind(ctx, v, kind)
+		ok, err := rd.readPolicyKind(ctx, v, kind)
 		if err != nil || !ok {
 			return err
 		}
@@ -50,8 +51,8 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 
 // readPolicyKind reads the policies of Envoy Gateway of a kind. It returns false if they are not
 // known.
-func (c *Controller) readPolicyKind(ctx context.Context, v *view, kind string) (bool, error) {
-	ok, err := c.hasPolicies(ctx, kind)
+func (rd *reader) readPolicyKind(ctx context.Context, v *view, kind string) (bool, error) {
+	ok, err := rd.hasPolicies(ctx, kind)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -59,7 +60,7 @@ func (c *Controller) readPolicyKind(ctx context.Context, v *view, kind string) (
 		return true, nil
 	}
 	l := parse.NewPolicies(kind)
-	if err := c.list(ctx, l); err != nil {
+	if err := rd.list(ctx, l); err != nil {
 		return false, errors.Wrapf(err, "cannot list objects of kind %s", kind)
 	}
 	for i := range l.Items {
@@ -69,7 +70,7 @@ func (c *Controller) readPolicyKind(ctx context.Context, v *view, kind string) (
 		g, err := protect.PolicyGuard(&l.Items[i])
 		if err != nil {
 			// The targets of the policy are unknown, so no backend is known to be unprotected.
-			c.log.Info("Cannot read a policy; no backends are published", "error", err)
+			rd.log.Info("Cannot read a policy; no backends are published", "error", err)
 			return false, nil
 		}
 		v.guards = append(v.guards, g)
@@ -81,20 +82,20 @@ func (c *Controller) readPolicyKind(ctx context.Context, v *view, kind string) (
 // false if the kind does not exist or the extension may not read it, because the cache would never
 // be complete. While the cache is still filling it returns an error, so that no backend is
 // withdrawn.
-func (c *Controller) hasPolicies(ctx context.Context, kind string) (bool, error) {
-	if !c.has(kind) {
+func (rd *reader) hasPolicies(ctx context.Context, kind string) (bool, error) {
+	if !rd.has(kind) {
 		return false, nil
 	}
-	if c.policiesSynced(kind) {
+	if rd.policiesSynced(kind) {
 		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	o := []client.ListOption{client.Limit(1)}
-	if c.options.Gateway != nil {
-		o = append(o, client.InNamespace(c.options.Gateway.Namespace))
+	if rd.options.Gateway != nil {
+		o = append(o, client.InNamespace(rd.options.Gateway.Namespace))
 	}
-	err := c.client.List(ctx, parse.NewPolicies(kind), o...)
+	err := rd.client.List(ctx, parse.NewPolicies(kind), o...)
 	switch {
 	case kerrors.IsForbidden(err):
 		return false, nil
@@ -105,13 +106,20 @@ func (c *Controller) hasPolicies(ctx context.Context, kind string) (bool, error)
 }
 
 // policiesSynced reports whether the cache has all policies of Envoy Gateway of some kinds.
-func (c *Controller) policiesSynced(kinds ...string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (rd *reader) policiesSynced(kinds ...string) bool {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
 	return !slices.ContainsFunc(kinds, func(kind string) bool {
-		i := c.policies[kind]
+		i := rd.policies[kind]
 		return i == nil || !i.HasSynced()
 	})
+}
+
+// setPolicies sets the informer of a kind of Envoy Gateway's policies.
+func (rd *reader) setPolicies(kind string, i cache.Informer) {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	rd.policies[kind] = i
 }
 
 // checkSynced enqueues all TailscaleGateways once the cache has all policies of Envoy Gateway. If

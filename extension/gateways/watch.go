@@ -231,9 +231,9 @@ func (c *Controller) affectedByEndpoints(ctx context.Context, o client.Object) [
 }
 
 // gatewayServices returns the TailscaleServices with a Gateway as backend.
-func (c *Controller) gatewayServices(ctx context.Context) []*gatewayv1alpha1.TailscaleServices {
+func (rd *reader) gatewayServices(ctx context.Context) []*gatewayv1alpha1.TailscaleServices {
 	l := &gatewayv1alpha1.TailscaleServicesList{}
-	if !c.has(routes.KindServices) || c.list(ctx, l, client.MatchingFields{byBackend: backendGateway}) != nil {
+	if !rd.has(routes.KindServices) || rd.list(ctx, l, client.MatchingFields{byBackend: backendGateway}) != nil {
 		// The cache fails only when it stops.
 		return nil
 	}
@@ -276,17 +276,17 @@ func (c *Controller) gatewaysOf(ctx context.Context, k routes.ParentKey) []types
 }
 
 // all returns all TailscaleGateways, or those that match the options.
-func (c *Controller) all(ctx context.Context, opts ...client.ListOption) []types.NamespacedName {
-	return c.matching(ctx, func(*gatewayv1alpha1.TailscaleGateway) bool { return true }, opts...)
+func (rd *reader) all(ctx context.Context, opts ...client.ListOption) []types.NamespacedName {
+	return rd.matching(ctx, func(*gatewayv1alpha1.TailscaleGateway) bool { return true }, opts...)
 }
 
 // matching returns the TailscaleGateways that match a predicate and the options.
-func (c *Controller) matching(ctx context.Context, matches func(*gatewayv1alpha1.TailscaleGateway) bool, opts ...client.ListOption) []types.NamespacedName {
-	if !c.has(routes.KindTailscaleGateway) {
+func (rd *reader) matching(ctx context.Context, matches func(*gatewayv1alpha1.TailscaleGateway) bool, opts ...client.ListOption) []types.NamespacedName {
+	if !rd.has(routes.KindTailscaleGateway) {
 		return nil
 	}
 	l := &gatewayv1alpha1.TailscaleGatewayList{}
-	if err := c.list(ctx, l, opts...); err != nil {
+	if err := rd.list(ctx, l, opts...); err != nil {
 		// The cache fails only when it stops.
 		return nil
 	}
@@ -347,9 +347,7 @@ func (c *Controller) watch(ctx context.Context, k watched, i cache.Informer) err
 		}
 	}
 	if o, ok := k.object.(*unstructured.Unstructured); ok {
-		c.mu.Lock()
-		c.policies[o.GetKind()] = i
-		c.mu.Unlock()
+		c.setPolicies(o.GetKind(), i)
 	}
 	_, err := i.AddEventHandler(watch.Handler(func(old, updated client.Object) {
 		if old != nil && updated != nil && same(old, updated) {

@@ -23,9 +23,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
+// A writer writes the objects of TailscaleGateways.
+type writer struct {
+	client client.Client
+}
+
 // writeReport writes the report if it has changed, except for the hooks, which each replica
 // adds.
-func (c *Controller) writeReport(ctx context.Context, v *view, spec tailnetv1alpha1.GatewayReportSpec) error {
+func (wr *writer) writeReport(ctx context.Context, v *view, spec tailnetv1alpha1.GatewayReportSpec) error {
 	if v.report != nil {
 		previous := v.report.Spec
 		previous.Extension.Hooks = nil
@@ -46,18 +51,18 @@ func (c *Controller) writeReport(ctx context.Context, v *view, spec tailnetv1alp
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(ir.ManagedBy), client.ForceOwnership)
+	err = wr.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(ir.ManagedBy), client.ForceOwnership)
 	return errors.Wrap(err, "cannot apply GatewayReport")
 }
 
 // removeReport deletes the report of a TailscaleGateway that needs none.
-func (c *Controller) removeReport(ctx context.Context, v *view) error {
+func (wr *writer) removeReport(ctx context.Context, v *view) error {
 	if v.report == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return errors.Wrap(client.IgnoreNotFound(c.client.Delete(ctx, v.report)), "cannot delete GatewayReport")
+	return errors.Wrap(client.IgnoreNotFound(wr.client.Delete(ctx, v.report)), "cannot delete GatewayReport")
 }
 
 // owners returns the TailscaleGateways of all existing reports and generated objects.

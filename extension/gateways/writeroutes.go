@@ -22,7 +22,7 @@ import (
 
 // writeRoutes writes the desired routes and deletes all others. It records refusals by the API
 // server in the desired routes. An error with one route does not affect the others.
-func (c *Controller) writeRoutes(ctx context.Context, v *view, desired []*routes.Desired) error {
+func (wr *writer) writeRoutes(ctx context.Context, v *view, desired []*routes.Desired) error {
 	existing, policies := map[routes.ID]client.Object{}, map[types.NamespacedName]*gwapiv1.BackendTLSPolicy{}
 	for _, r := range v.Generated {
 		existing[routes.IDOf(r)] = r
@@ -45,7 +45,7 @@ func (c *Controller) writeRoutes(ctx context.Context, v *view, desired []*routes
 			delete(policies, w.Key())
 			// The policy comes first: without it Envoy sends requests without TLS.
 			if want := routes.NewTLSPolicy(v.Object, w); policy == nil || !hasLabels(want, policy) || !equality.Semantic.DeepEqual(want.Spec, policy.Spec) {
-				if err := c.write(ctx, w, want, observed(policy)); err != nil {
+				if err := wr.write(ctx, w, want, observed(policy)); err != nil {
 					failed = append(failed, err)
 					continue
 				}
@@ -55,14 +55,14 @@ func (c *Controller) writeRoutes(ctx context.Context, v *view, desired []*routes
 			}
 		}
 		if want := routes.New(v.Object, w); w.Generate && (route == nil || !hasLabels(want, route) || !equality.Semantic.DeepEqual(routeSpec(want), routeSpec(route))) {
-			failed = append(failed, c.write(ctx, w, want, observed(route)))
+			failed = append(failed, wr.write(ctx, w, want, observed(route)))
 		}
 	}
 	for _, r := range existing {
-		failed = append(failed, c.delete(ctx, r))
+		failed = append(failed, wr.delete(ctx, r))
 	}
 	for _, p := range policies {
-		failed = append(failed, c.delete(ctx, p))
+		failed = append(failed, wr.delete(ctx, p))
 	}
 	return errors.Join(failed...)
 }
@@ -95,30 +95,30 @@ func observed[T client.Object](o T) *reconcile.Observed {
 }
 
 // write writes an object of a desired route.
-func (c *Controller) write(ctx context.Context, w *routes.Desired, o client.Object, existing *reconcile.Observed) error {
+func (wr *writer) write(ctx context.Context, w *routes.Desired, o client.Object, existing *reconcile.Observed) error {
 	u, err := unstructuredOf(o)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = reconcile.Apply(ctx, c.client, u, existing)
+	err = reconcile.Apply(ctx, wr.client, u, existing)
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	switch {
 	case kerrors.IsInvalid(err):
 		w.Generate, w.State, w.Message = false, tailnetv1alpha1.GeneratedRouteRefused, errors.Cause(err).Error()
 		return nil
 	case kerrors.IsAlreadyExists(err):
-		return c.exists(ctx, w, o)
+		return wr.exists(ctx, w, o)
 	}
 	return errors.Wrapf(err, "cannot write %s %s", kind, w.Key())
 }
 
 // exists handles an existing object that is not in the cache of generated objects: an object of
 // another owner is a conflict.
-func (c *Controller) exists(ctx context.Context, w *routes.Desired, o client.Object) error {
+func (wr *writer) exists(ctx context.Context, w *routes.Desired, o client.Object) error {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
-	if err := c.client.Get(ctx, w.Key(), o); err != nil {
+	if err := wr.client.Get(ctx, w.Key(), o); err != nil {
 		return errors.Wrapf(err, "cannot get %s %s", kind, w.Key())
 	}
 	if routes.IsManaged(o) {
@@ -130,8 +130,8 @@ func (c *Controller) exists(ctx context.Context, w *routes.Desired, o client.Obj
 	return nil
 }
 
-func (c *Controller) delete(ctx context.Context, o client.Object) error {
+func (wr *writer) delete(ctx context.Context, o client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return errors.Wrapf(reconcile.Delete(ctx, c.client, &reconcile.Observed{Object: o}), "cannot delete %s", client.ObjectKeyFromObject(o))
+	return errors.Wrapf(reconcile.Delete(ctx, wr.client, &reconcile.Observed{Object: o}), "cannot delete %s", client.ObjectKeyFromObject(o))
 }
