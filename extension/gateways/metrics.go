@@ -26,9 +26,6 @@ func newMetrics() *metrics {
 	return &metrics{counts: map[types.NamespacedName]map[tailnetv1alpha1.GeneratedRouteState]int{}}
 }
 
-// Metrics returns a collector of the Controller's metrics.
-func (c *Controller) Metrics() prometheus.Collector { return c.metrics }
-
 // set counts the routes of a TailscaleGateway.
 func (m *metrics) set(n types.NamespacedName, routes []tailnetv1alpha1.ReportedGeneratedRoute) {
 	m.mu.Lock()

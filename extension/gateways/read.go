@@ -6,19 +6,15 @@ package gateways
 import (
 	"context"
 	"slices"
-	"sync"
 
-	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -27,63 +23,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
-
-// A reader reads from the extension's cache.
-type reader struct {
-	cache   cache.Cache
-	client  client.Client
-	options Options
-	log     logging.Logger
-
-	// mu guards the fields below.
-	mu      sync.Mutex
-	watched map[string]bool
-
-	// policies are the informers of Envoy Gateway's policies, by kind. A kind that does not exist has
-	// no informer.
-	policies map[string]cache.Informer
-}
-
-// has reports whether a kind is watched, so that reading it sends no request.
-func (rd *reader) has(kind string) bool {
-	rd.mu.Lock()
-	defer rd.mu.Unlock()
-	return rd.watched[kind]
-}
-
-// setWatched records that a kind is watched.
-func (rd *reader) setWatched(kind string) {
-	rd.mu.Lock()
-	defer rd.mu.Unlock()
-	rd.watched[kind] = true
-}
-
-// list lists objects from the cache without copies. The objects are read-only.
-func (rd *reader) list(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
-	return rd.cache.List(ctx, l, append(opts, client.UnsafeDisableDeepCopy)...)
-}
-
-// get gets an object from the cache without a copy, and returns false if it does not exist. The
-// object is read-only.
-func (rd *reader) get(ctx context.Context, n types.NamespacedName, o client.Object) (bool, error) {
-	err := rd.cache.Get(ctx, n, o, client.UnsafeDisableDeepCopy)
-	if kerrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// A view holds the objects that concern a TailscaleGateway.
-type view struct {
-	// The input of plan. If its object is nil, no objects are desired.
-	input
-
-	// foreign reports that another extension manages the TailscaleGateway.
-	foreign bool
-
-	// policies are the existing generated BackendTLSPolicies.
-	policies []*gwapiv1.BackendTLSPolicy
-}
 
 // read reads all objects that concern one TailscaleGateway.
 func (rd *reader) read(ctx context.Context, n types.NamespacedName) (*view, error) {
@@ -364,18 +303,4 @@ func routeLists() map[string]client.ObjectList {
 		"HTTPRoute": &gwapiv1.HTTPRouteList{}, "GRPCRoute": &gwapiv1.GRPCRouteList{}, "TCPRoute": &gwapiv1.TCPRouteList{},
 		"TLSRoute": &gwapiv1.TLSRouteList{}, "UDPRoute": &gwapiv1.UDPRouteList{},
 	}
-}
-
-// reports returns the existing reports.
-func (rd *reader) reports(ctx context.Context) []*tailnetv1alpha1.GatewayReport {
-	l := &tailnetv1alpha1.GatewayReportList{}
-	if !rd.has(kindReport) || rd.list(ctx, l) != nil {
-		// The cache fails only when it stops.
-		return nil
-	}
-	out := make([]*tailnetv1alpha1.GatewayReport, len(l.Items))
-	for i := range l.Items {
-		out[i] = &l.Items[i]
-	}
-	return out
 }

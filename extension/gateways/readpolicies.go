@@ -5,10 +5,8 @@ package gateways
 
 import (
 	"context"
-	"slices"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -103,34 +101,4 @@ func (rd *reader) hasPolicies(ctx context.Context, kind string) (bool, error) {
 		return false, errors.Wrapf(err, "cannot list objects of kind %s", kind)
 	}
 	return false, errors.Errorf("the objects of kind %s have not been read yet", kind)
-}
-
-// policiesSynced reports whether the cache has all policies of Envoy Gateway of some kinds.
-func (rd *reader) policiesSynced(kinds ...string) bool {
-	rd.mu.Lock()
-	defer rd.mu.Unlock()
-	return !slices.ContainsFunc(kinds, func(kind string) bool {
-		i := rd.policies[kind]
-		return i == nil || !i.HasSynced()
-	})
-}
-
-// setPolicies sets the informer of a kind of Envoy Gateway's policies.
-func (rd *reader) setPolicies(kind string, i cache.Informer) {
-	rd.mu.Lock()
-	defer rd.mu.Unlock()
-	rd.policies[kind] = i
-}
-
-// checkSynced enqueues all TailscaleGateways once the cache has all policies of Envoy Gateway. If
-// there are none, no event does so.
-func (c *Controller) checkSynced(ctx context.Context) {
-	synced := c.policiesSynced(parse.PolicyKinds()...)
-	c.mu.Lock()
-	completed := synced && !c.synced
-	c.synced = synced
-	c.mu.Unlock()
-	if completed {
-		c.enqueue(c.all(ctx)...)
-	}
 }

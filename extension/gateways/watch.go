@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,27 +28,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-)
-
-// Indexes of the cache.
-const (
-	// byParent finds the objects that attach to a Gateway or a ListenerSet, by routes.ParentKey.
-	byParent = "tailscale-gateway/parent"
-
-	// byOwner finds the objects of a TailscaleGateway, by its namespace and name.
-	byOwner = "tailscale-gateway/owner"
-
-	// byBackend finds TailscaleServices with a Gateway as backend, by backendGateway.
-	byBackend      = "tailscale-gateway/backend"
-	backendGateway = "true"
-)
-
-// Kinds that the Controller looks up by name, beside those of package routes.
-const (
-	kindReferenceGrant = "ReferenceGrant"
-	kindReport         = tailnetv1alpha1.GatewayReportKind
-	kindRoutePolicy    = gatewayv1alpha1.TailscaleRoutePolicyKind
-	kindEndpoints      = gatewayv1alpha1.TailscaleEndpointsKind
 )
 
 // A watched kind.
@@ -230,20 +211,6 @@ func (c *Controller) affectedByEndpoints(ctx context.Context, o client.Object) [
 	return append(ownerByLabel(ctx, o), c.selecting(ctx, o)...)
 }
 
-// gatewayServices returns the TailscaleServices with a Gateway as backend.
-func (rd *reader) gatewayServices(ctx context.Context) []*gatewayv1alpha1.TailscaleServices {
-	l := &gatewayv1alpha1.TailscaleServicesList{}
-	if !rd.has(routes.KindServices) || rd.list(ctx, l, client.MatchingFields{byBackend: backendGateway}) != nil {
-		// The cache fails only when it stops.
-		return nil
-	}
-	out := make([]*gatewayv1alpha1.TailscaleServices, len(l.Items))
-	for i := range l.Items {
-		out[i] = &l.Items[i]
-	}
-	return out
-}
-
 // attached returns the TailscaleGateways of the Gateways that an object attaches to. For a
 // generated object it also returns the TailscaleGateway in its labels, whose Gateway may have
 // changed.
@@ -273,30 +240,6 @@ func (c *Controller) gatewaysOf(ctx context.Context, k routes.ParentKey) []types
 		return c.attached(ctx, s)
 	}
 	return c.all(ctx, client.MatchingFields{byParent: string(k)})
-}
-
-// all returns all TailscaleGateways, or those that match the options.
-func (rd *reader) all(ctx context.Context, opts ...client.ListOption) []types.NamespacedName {
-	return rd.matching(ctx, func(*gatewayv1alpha1.TailscaleGateway) bool { return true }, opts...)
-}
-
-// matching returns the TailscaleGateways that match a predicate and the options.
-func (rd *reader) matching(ctx context.Context, matches func(*gatewayv1alpha1.TailscaleGateway) bool, opts ...client.ListOption) []types.NamespacedName {
-	if !rd.has(routes.KindTailscaleGateway) {
-		return nil
-	}
-	l := &gatewayv1alpha1.TailscaleGatewayList{}
-	if err := rd.list(ctx, l, opts...); err != nil {
-		// The cache fails only when it stops.
-		return nil
-	}
-	var out []types.NamespacedName
-	for i := range l.Items {
-		if matches(&l.Items[i]) {
-			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
-		}
-	}
-	return out
 }
 
 // Watch watches all kinds until ctx ends. It finds a kind whose CRD is installed later within
@@ -387,4 +330,51 @@ func same(a, b client.Object) bool {
 		return reflect.DeepEqual(a, b)
 	}
 	return equality.Semantic.DeepEqual(previous, current)
+}
+
+// checkSynced enqueues all TailscaleGateways once the cache has all policies of Envoy Gateway. If
+// there are none, no event does so.
+func (c *Controller) checkSynced(ctx context.Context) {
+	synced := c.policiesSynced(parse.PolicyKinds()...)
+	c.mu.Lock()
+	completed := synced && !c.synced
+	c.synced = synced
+	c.mu.Unlock()
+	if completed {
+		c.enqueue(c.all(ctx)...)
+	}
+}
+
+// owners returns the TailscaleGateways of all existing reports and generated objects.
+func (c *Controller) owners(ctx context.Context) []types.NamespacedName {
+	var out []types.NamespacedName
+	for kind, source := range map[string]struct {
+		list  client.ObjectList
+		owner func(context.Context, client.Object) []types.NamespacedName
+	}{
+		kindReport:           {&tailnetv1alpha1.GatewayReportList{}, owner},
+		routes.KindHTTPRoute: {&gwapiv1.HTTPRouteList{}, generatedOwner},
+		routes.KindGRPCRoute: {&gwapiv1.GRPCRouteList{}, generatedOwner},
+		routes.KindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, generatedOwner},
+	} {
+		if !c.has(kind) || c.list(ctx, source.list) != nil {
+			// The cache fails only when it stops.
+			continue
+		}
+		_ = kmeta.EachListItem(source.list, func(o runtime.Object) error { // It fails only for objects that are no lists.
+			if o, ok := o.(client.Object); ok {
+				out = append(out, source.owner(ctx, o)...)
+			}
+			return nil
+		})
+	}
+	return out
+}
+
+// generatedOwner returns the TailscaleGateway of a generated object.
+func generatedOwner(ctx context.Context, o client.Object) []types.NamespacedName {
+	if !routes.IsManaged(o) {
+		return nil
+	}
+	return ownerByLabel(ctx, o)
 }

@@ -7,13 +7,10 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -63,40 +60,6 @@ func (wr *writer) removeReport(ctx context.Context, v *view) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return errors.Wrap(client.IgnoreNotFound(wr.client.Delete(ctx, v.report)), "cannot delete GatewayReport")
-}
-
-// owners returns the TailscaleGateways of all existing reports and generated objects.
-func (c *Controller) owners(ctx context.Context) []types.NamespacedName {
-	var out []types.NamespacedName
-	for kind, source := range map[string]struct {
-		list  client.ObjectList
-		owner func(context.Context, client.Object) []types.NamespacedName
-	}{
-		kindReport:           {&tailnetv1alpha1.GatewayReportList{}, owner},
-		routes.KindHTTPRoute: {&gwapiv1.HTTPRouteList{}, generatedOwner},
-		routes.KindGRPCRoute: {&gwapiv1.GRPCRouteList{}, generatedOwner},
-		routes.KindTLSPolicy: {&gwapiv1.BackendTLSPolicyList{}, generatedOwner},
-	} {
-		if !c.has(kind) || c.list(ctx, source.list) != nil {
-			// The cache fails only when it stops.
-			continue
-		}
-		_ = kmeta.EachListItem(source.list, func(o runtime.Object) error { // It fails only for objects that are no lists.
-			if o, ok := o.(client.Object); ok {
-				out = append(out, source.owner(ctx, o)...)
-			}
-			return nil
-		})
-	}
-	return out
-}
-
-// generatedOwner returns the TailscaleGateway of a generated object.
-func generatedOwner(ctx context.Context, o client.Object) []types.NamespacedName {
-	if !routes.IsManaged(o) {
-		return nil
-	}
-	return ownerByLabel(ctx, o)
 }
 
 // unstructuredOf converts an object without its status.

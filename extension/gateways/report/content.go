@@ -57,7 +57,7 @@ type Content struct {
 // New returns the content of a report.
 func New(f Facts) Content {
 	out := Content{
-		spec:     tailnetv1alpha1.GatewayReportSpec{Gateway: f.Object.Name, Extension: f.Extension, ListenersWithoutIdentity: unverifiedListeners(f), PoliciesKnown: f.PoliciesKnown},
+		spec:     tailnetv1alpha1.GatewayReportSpec{Gateway: f.Object.Name, Extension: f.Extension, ListenersWithoutIdentity: unverifiedListeners(f.Object, f.Granted), PoliciesKnown: f.PoliciesKnown},
 		previous: earlierOf(f.Previous),
 	}
 	out.routes, out.omitted = reportRoutes(f.Routes, f.Permitted, needsHostnames(f.Object), out.previous)
@@ -154,10 +154,4 @@ func size(entry any) int {
 		return maxBytes + 1
 	}
 	return len(b) + 1
-}
-
-// worstFirst is the order in which generated routes are reported if not all of them fit.
-var worstFirst = []tailnetv1alpha1.GeneratedRouteState{
-	tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
-	tailnetv1alpha1.GeneratedRoutePending, tailnetv1alpha1.GeneratedRouteAccepted,
 }

@@ -14,12 +14,12 @@ const maxUnverified = 64
 
 // unverifiedListeners returns the listeners, sorted, whose identity headers Envoy does not
 // verify, because the TailscaleGateway is not permitted to configure the Gateway.
-func unverifiedListeners(f Facts) []string {
-	if f.Granted {
+func unverifiedListeners(o *gatewayv1alpha1.TailscaleGateway, granted bool) []string {
+	if granted {
 		return nil
 	}
 	var out []string
-	for _, t := range f.Object.Spec.Tailnets {
+	for _, t := range o.Spec.Tailnets {
 		for _, l := range t.Listeners {
 			if l.Identity == gatewayv1alpha1.ClientIdentityHeaders {
 				out = append(out, l.Name)

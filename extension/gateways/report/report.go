@@ -172,3 +172,9 @@ func fillRoute(dst *tailnetv1alpha1.ReportedRoute, r *routes.Route, permitted fu
 	dst.Backends, backends = quota.Keep(maxBackends, dst.Backends, unprotected(last.Backends))
 	return ports+names+backends > 0
 }
+
+// worstFirst is the order in which generated routes are reported if not all of them fit.
+var worstFirst = []tailnetv1alpha1.GeneratedRouteState{
+	tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
+	tailnetv1alpha1.GeneratedRoutePending, tailnetv1alpha1.GeneratedRouteAccepted,
+}

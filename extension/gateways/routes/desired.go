@@ -5,6 +5,8 @@ package routes
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,5 +97,38 @@ func (w *Desired) place(v variables, host gatewayv1alpha1.HostPattern, prefix ga
 	}
 	if w.PathPrefix, err = v.path(string(prefix)); err != nil {
 		w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", err)
+	}
+}
+
+// setBackend sets the backend to a Service, NAME:PORT. It returns false if the argument is not
+// a Service.
+func (w *Desired) setBackend(namespace, service string) bool {
+	name, p, ok := strings.Cut(service, ":")
+	port, err := strconv.ParseUint(p, 10, 16)
+	if !ok || err != nil {
+		return false
+	}
+	w.Backend = tailnetv1alpha1.ReportedBackend{Namespace: namespace, Name: name, Port: int32(port)}
+	return true
+}
+
+// retain keeps an existing route unchanged.
+func (w *Desired) retain(r *gwapiv1.HTTPRoute) {
+	w.Retained = true
+	w.placeAs(r)
+}
+
+// placeAs sets the host and path prefix of an existing route, even if the patterns have
+// changed.
+func (w *Desired) placeAs(r *gwapiv1.HTTPRoute) {
+	if len(r.Spec.Rules) == 0 || len(r.Spec.Rules[0].Matches) == 0 {
+		return
+	}
+	if p := r.Spec.Rules[0].Matches[0].Path; p != nil && p.Value != nil {
+		w.Hostname, w.PathPrefix = anyHost, trimPath(*p.Value)
+		if len(r.Spec.Hostnames) > 0 {
+			w.Hostname = string(r.Spec.Hostnames[0])
+		}
+		w.State, w.Message = "", ""
 	}
 }

@@ -19,74 +19,9 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
-
-// servicePrefix is the prefix of the names of endpoints that are services, and not devices.
-const servicePrefix = "svc-"
-
-// generated returns the desired routes, in their order of precedence for hosts and paths.
-func generated(inputs Input, userRoutes []*Route) []*Desired {
-	var out []*Desired
-	looping, refused := inputs.looping(), parse.RefusedTailnets(inputs.Object)
-	for _, t := range inputs.Object.Spec.Tailnets {
-		if refused[t.Name] {
-			continue
-		}
-		endpoints := inputs.endpointsIn(t.Name)
-		if g := t.RouteGeneration.Ingress; g != nil {
-			out = append(out, ingress(inputs, t.Name, g, endpoints, userRoutes)...)
-		}
-		selectedRoutes := selected(inputs, t)
-		out = append(out, selectedRoutes...)
-		if generatesEgress(t) {
-			out = append(out, egress(inputs, t, t.RouteGeneration.Egress, endpoints, exclusions{looping: looping, selectedRoutes: selectedRoutes})...)
-		}
-	}
-	// Users choose the names of their devices: a device must not take the host and path of a
-	// service.
-	slices.SortStableFunc(out, func(a, b *Desired) int {
-		switch {
-		case a.device == b.device:
-			return 0
-		case a.device:
-			return 1
-		}
-		return -1
-	})
-	return out
-}
-
-// endpointsIn returns the TailscaleEndpoints that discover in a tailnet, sorted by name.
-func (inputs Input) endpointsIn(tailnet string) []*gatewayv1alpha1.TailscaleEndpoints {
-	var out []*gatewayv1alpha1.TailscaleEndpoints
-	for _, e := range inputs.Endpoints {
-		if e.Labels[meta.LabelGatewayTailnet] == tailnet {
-			out = append(out, e)
-		}
-	}
-	slices.SortFunc(out, func(a, b *gatewayv1alpha1.TailscaleEndpoints) int { return cmp.Compare(a.Name, b.Name) })
-	return out
-}
-
-// domain returns the DNS domain of the tailnet of TailscaleEndpoints.
-func domain(endpoints []*gatewayv1alpha1.TailscaleEndpoints) string {
-	for _, e := range endpoints {
-		for _, d := range e.Status.Devices {
-			if n := domainOf(d.TailscaleFQDN); n != "" {
-				return n
-			}
-		}
-		for _, d := range e.Status.DiscoveredEndpoints {
-			if n := domainOf(d.TailscaleFQDN); n != "" {
-				return n
-			}
-		}
-	}
-	return ""
-}
 
 // published returns the endpoint names that the TailscaleGateway's own Tailscale Services have
 // when their tailnet is searched. A route to one of them would create a routing loop.
@@ -174,42 +109,6 @@ func discovered(inputs Input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alph
 	return w
 }
 
-// nameAndKind returns the name and the kind of a discovered endpoint.
-func nameAndKind(d gatewayv1alpha1.DiscoveredEndpoint) (name, kind string) {
-	if d.Source == string(tailnetv1alpha1.DiscoverServices) {
-		return strings.TrimPrefix(d.Name, servicePrefix), "the service"
-	}
-	return d.Name, "the device"
-}
-
-// discoveredIn describes a discovered endpoint in messages.
-func discoveredIn(d gatewayv1alpha1.DiscoveredEndpoint, tailnet string) string {
-	name, kind := nameAndKind(d)
-	return fmt.Sprintf("%s %s of tailnet %s", kind, name, tailnet)
-}
-
-// endpointOf returns the endpoint in the label of a generated route. Its name is empty if the
-// route has no such label.
-func endpointOf(r client.Object) gatewayv1alpha1.DiscoveredEndpoint {
-	d := gatewayv1alpha1.DiscoveredEndpoint{Name: r.GetLabels()[meta.LabelEndpoint]}
-	if strings.HasPrefix(d.Name, servicePrefix) {
-		d.Source = string(tailnetv1alpha1.DiscoverServices)
-	}
-	return d
-}
-
-// setBackend sets the backend to a Service, NAME:PORT. It returns false if the argument is not
-// a Service.
-func (w *Desired) setBackend(namespace, service string) bool {
-	name, p, ok := strings.Cut(service, ":")
-	port, err := strconv.ParseUint(p, 10, 16)
-	if !ok || err != nil {
-		return false
-	}
-	w.Backend = tailnetv1alpha1.ReportedBackend{Namespace: namespace, Name: name, Port: int32(port)}
-	return true
-}
-
 // retainedRoute returns the desired route for an existing route. It returns nil if the route
 // does not belong to the tailnet.
 func retainedRoute(inputs Input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.EgressRoutes, o client.Object, domain string) *Desired {
@@ -223,27 +122,6 @@ func retainedRoute(inputs Input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1a
 	}
 	w.retain(r)
 	return w
-}
-
-// retain keeps an existing route unchanged.
-func (w *Desired) retain(r *gwapiv1.HTTPRoute) {
-	w.Retained = true
-	w.placeAs(r)
-}
-
-// placeAs sets the host and path prefix of an existing route, even if the patterns have
-// changed.
-func (w *Desired) placeAs(r *gwapiv1.HTTPRoute) {
-	if len(r.Spec.Rules) == 0 || len(r.Spec.Rules[0].Matches) == 0 {
-		return
-	}
-	if p := r.Spec.Rules[0].Matches[0].Path; p != nil && p.Value != nil {
-		w.Hostname, w.PathPrefix = anyHost, trimPath(*p.Value)
-		if len(r.Spec.Hostnames) > 0 {
-			w.Hostname = string(r.Spec.Hostnames[0])
-		}
-		w.State, w.Message = "", ""
-	}
 }
 
 // ingress returns the routes to the Services behind routes of users. Each has the kind of the

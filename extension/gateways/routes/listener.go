@@ -12,7 +12,6 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // Kinds of objects.
@@ -90,49 +89,6 @@ func Listeners(g *gwapiv1.Gateway, sets []*gwapiv1.ListenerSet) []Listener {
 	return out
 }
 
-// protocols returns the protocols of listeners that support a kind of routes.
-func protocols(k ir.RouteKind) []gwapiv1.ProtocolType {
-	switch k {
-	case ir.KindHTTPRoute, ir.KindGRPCRoute:
-		return []gwapiv1.ProtocolType{gwapiv1.HTTPProtocolType, gwapiv1.HTTPSProtocolType}
-	case ir.KindTLSRoute:
-		return []gwapiv1.ProtocolType{gwapiv1.TLSProtocolType}
-	case ir.KindTCPRoute:
-		return []gwapiv1.ProtocolType{gwapiv1.TCPProtocolType, gwapiv1.TLSProtocolType}
-	case ir.KindUDPRoute:
-		return []gwapiv1.ProtocolType{gwapiv1.UDPProtocolType}
-	}
-	return nil
-}
-
-// acceptsRoute reports whether a listener accepts a route that its Gateway has accepted. The labels of
-// namespaces are unknown here, so a listener that selects namespaces counts as accepting.
-func (l Listener) acceptsRoute(r *Route) bool {
-	if !slices.Contains(protocols(r.Key.Kind), l.Protocol) || !l.accepts(r.Info.Hostnames) {
-		return false
-	}
-	if l.allowed == nil {
-		return l.namespace == r.Key.Namespace
-	}
-	if k := l.allowed.Kinds; len(k) > 0 && !slices.ContainsFunc(k, func(k gwapiv1.RouteGroupKind) bool {
-		return ptr.Deref(k.Group, gwapiv1.GroupName) == gwapiv1.GroupName && string(k.Kind) == r.Kind
-	}) {
-		return false
-	}
-	scope := gwapiv1.NamespacesFromSame
-	if n := l.allowed.Namespaces; n != nil {
-		scope = ptr.Deref(n.From, scope)
-	}
-	switch scope {
-	case gwapiv1.NamespacesFromSame:
-		return l.namespace == r.Key.Namespace
-	case gwapiv1.NamespacesFromNone:
-		return false
-	case gwapiv1.NamespacesFromAll, gwapiv1.NamespacesFromSelector:
-	}
-	return true
-}
-
 // accepts reports whether the listener accepts requests for one of the hosts. No hosts means all.
 func (l Listener) accepts(hosts []string) bool {
 	return len(hosts) == 0 || slices.ContainsFunc(hosts, func(h string) bool { return hostsOverlap(l.hostname, h) })
@@ -164,4 +120,13 @@ func hostsOverlap(a, b string) bool {
 	_, suffixA, wildA := strings.Cut(a, "*")
 	_, suffixB, wildB := strings.Cut(b, "*")
 	return wildA && strings.HasSuffix(b, suffixA) || wildB && strings.HasSuffix(a, suffixB)
+}
+
+// narrower returns the more specific one of two overlapping host patterns.
+func narrower(a, b string) string {
+	wildA, wildB := strings.HasPrefix(a, "*"), strings.HasPrefix(b, "*")
+	if a != "" && wildB && (!wildA || len(a) > len(b)) {
+		return a
+	}
+	return b
 }

@@ -17,20 +17,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A Neighborhood holds the objects of all namespaces through which a generated route could lead
-// back to its Gateway. It is empty if no discovered endpoint of a TailscaleGateway leads to a
-// Gateway.
-type Neighborhood struct {
-	// Gateways are all TailscaleGateways.
-	Gateways []*gatewayv1alpha1.TailscaleGateway
-
-	// Services are the TailscaleServices with a TailscaleGateway as a backend.
-	Services []*gatewayv1alpha1.TailscaleServices
-
-	// Endpoints are the TailscaleEndpoints that discover for TailscaleGateways.
-	Endpoints []*gatewayv1alpha1.TailscaleEndpoints
-}
-
 // DNSName returns the DNS name of a Tailscale Service or a device in a form for comparisons.
 func DNSName(fqdn string) string { return strings.ToLower(strings.TrimSuffix(fqdn, ".")) }
 

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
 // variables holds the values of the variables in patterns.
@@ -74,4 +76,21 @@ func trimPath(p string) string {
 func domainOf(fqdn string) string {
 	_, domain, _ := strings.Cut(strings.TrimSuffix(fqdn, "."), ".")
 	return domain
+}
+
+// domain returns the DNS domain of the tailnet of TailscaleEndpoints.
+func domain(endpoints []*gatewayv1alpha1.TailscaleEndpoints) string {
+	for _, e := range endpoints {
+		for _, d := range e.Status.Devices {
+			if n := domainOf(d.TailscaleFQDN); n != "" {
+				return n
+			}
+		}
+		for _, d := range e.Status.DiscoveredEndpoints {
+			if n := domainOf(d.TailscaleFQDN); n != "" {
+				return n
+			}
+		}
+	}
+	return ""
 }

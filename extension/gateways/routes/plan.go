@@ -4,57 +4,12 @@
 package routes
 
 import (
+	"slices"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
-
-// An Input holds the objects that concern one TailscaleGateway. They are read-only.
-type Input struct {
-	Object *gatewayv1alpha1.TailscaleGateway
-
-	// Gateway is nil if it does not exist.
-	Gateway *gwapiv1.Gateway
-	Sets    []*gwapiv1.ListenerSet
-
-	// Routes to the Gateway and its ListenerSets, in any order.
-	Routes []client.Object
-
-	// Peers are the TailscaleGateways of the Gateway, in any order, possibly including
-	// Object.
-	Peers []*gatewayv1alpha1.TailscaleGateway
-
-	// Endpoints discover for the TailscaleGateway.
-	Endpoints []*gatewayv1alpha1.TailscaleEndpoints
-
-	// Local holds the TailscaleEndpoints and TailscaleServices of the namespace that no
-	// TailscaleGateway composed, in any order.
-	Local Local
-
-	// Services are the TailscaleServices that are composed for the TailscaleGateway.
-	Services []*gatewayv1alpha1.TailscaleServices
-
-	// Neighborhood holds the objects that may lead back to the Gateway.
-	Neighborhood Neighborhood
-
-	// Generated holds the existing generated routes.
-	Generated []client.Object
-
-	// Permitted reports whether a route may reference a Service.
-	Permitted func(ir.RouteKey, ir.BackendRef) bool
-
-	// Grants are the ReferenceGrants of all namespaces. Without a grant in the Gateway's
-	// namespace, only TailscaleGateways of that namespace may share the Gateway.
-	Grants refgrant.Grants
-}
-
-// Granted reports whether the TailscaleGateway may share the Gateway.
-func (inputs Input) Granted() bool {
-	return inputs.Grants.PermitGateway(inputs.Object.Namespace, inputs.Object.GatewayName())
-}
 
 // Plan returns the desired routes of a TailscaleGateway with tailnets, beside the accepted routes of
 // users at the listeners of its Gateway. The result does not depend on the order of the input.
@@ -73,5 +28,37 @@ func Plan(inputs Input, ls []Listener, userRoutes []*Route) []*Desired {
 			w.State, w.Message = routeState(existing[w.ID()])
 		}
 	}
+	return out
+}
+
+// generated returns the desired routes, in their order of precedence for hosts and paths.
+func generated(inputs Input, userRoutes []*Route) []*Desired {
+	var out []*Desired
+	looping, refused := inputs.looping(), parse.RefusedTailnets(inputs.Object)
+	for _, t := range inputs.Object.Spec.Tailnets {
+		if refused[t.Name] {
+			continue
+		}
+		endpoints := inputs.endpointsIn(t.Name)
+		if g := t.RouteGeneration.Ingress; g != nil {
+			out = append(out, ingress(inputs, t.Name, g, endpoints, userRoutes)...)
+		}
+		selectedRoutes := selected(inputs, t)
+		out = append(out, selectedRoutes...)
+		if generatesEgress(t) {
+			out = append(out, egress(inputs, t, t.RouteGeneration.Egress, endpoints, exclusions{looping: looping, selectedRoutes: selectedRoutes})...)
+		}
+	}
+	// Users choose the names of their devices: a device must not take the host and path of a
+	// service.
+	slices.SortStableFunc(out, func(a, b *Desired) int {
+		switch {
+		case a.device == b.device:
+			return 0
+		case a.device:
+			return 1
+		}
+		return -1
+	})
 	return out
 }

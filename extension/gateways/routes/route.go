@@ -6,7 +6,6 @@ package routes
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -162,15 +161,6 @@ func (r *Route) Hostnames() []string {
 	return slices.Compact(out)
 }
 
-// narrower returns the more specific one of two overlapping host patterns.
-func narrower(a, b string) string {
-	wildA, wildB := strings.HasPrefix(a, "*"), strings.HasPrefix(b, "*")
-	if a != "" && wildB && (!wildA || len(a) > len(b)) {
-		return a
-	}
-	return b
-}
-
 // openFilters are the types of filters that protect nothing. Others do, such as ExternalAuth, and
 // those of other API groups, which ExtensionRef names.
 var openFilters = map[string]bool{
@@ -216,4 +206,47 @@ func protectingFilters(o client.Object) map[int]string {
 		}
 	}
 	return out
+}
+
+// acceptsRoute reports whether a listener accepts a route that its Gateway has accepted. The labels of
+// namespaces are unknown here, so a listener that selects namespaces counts as accepting.
+func (l Listener) acceptsRoute(r *Route) bool {
+	if !slices.Contains(protocols(r.Key.Kind), l.Protocol) || !l.accepts(r.Info.Hostnames) {
+		return false
+	}
+	if l.allowed == nil {
+		return l.namespace == r.Key.Namespace
+	}
+	if k := l.allowed.Kinds; len(k) > 0 && !slices.ContainsFunc(k, func(k gwapiv1.RouteGroupKind) bool {
+		return ptr.Deref(k.Group, gwapiv1.GroupName) == gwapiv1.GroupName && string(k.Kind) == r.Kind
+	}) {
+		return false
+	}
+	scope := gwapiv1.NamespacesFromSame
+	if n := l.allowed.Namespaces; n != nil {
+		scope = ptr.Deref(n.From, scope)
+	}
+	switch scope {
+	case gwapiv1.NamespacesFromSame:
+		return l.namespace == r.Key.Namespace
+	case gwapiv1.NamespacesFromNone:
+		return false
+	case gwapiv1.NamespacesFromAll, gwapiv1.NamespacesFromSelector:
+	}
+	return true
+}
+
+// protocols returns the protocols of listeners that support a kind of routes.
+func protocols(k ir.RouteKind) []gwapiv1.ProtocolType {
+	switch k {
+	case ir.KindHTTPRoute, ir.KindGRPCRoute:
+		return []gwapiv1.ProtocolType{gwapiv1.HTTPProtocolType, gwapiv1.HTTPSProtocolType}
+	case ir.KindTLSRoute:
+		return []gwapiv1.ProtocolType{gwapiv1.TLSProtocolType}
+	case ir.KindTCPRoute:
+		return []gwapiv1.ProtocolType{gwapiv1.TCPProtocolType, gwapiv1.TLSProtocolType}
+	case ir.KindUDPRoute:
+		return []gwapiv1.ProtocolType{gwapiv1.UDPProtocolType}
+	}
+	return nil
 }

@@ -33,12 +33,6 @@ const (
 // portHTTP is the preferred port of a TailscaleServices with several.
 const portHTTP = 80
 
-// A Local holds objects of one namespace that no TailscaleGateway composed.
-type Local struct {
-	Endpoints []*gatewayv1alpha1.TailscaleEndpoints
-	Services  []*gatewayv1alpha1.TailscaleServices
-}
-
 // exclusions are the discovered endpoints without a route.
 type exclusions struct {
 	// looping holds those that lead back to the Gateway, by DNS name.
