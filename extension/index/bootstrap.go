@@ -135,15 +135,6 @@ func (all *objects) bootstrapOf(gateway types.NamespacedName) ir.Bootstrap {
 	return ir.Bootstrap{Authority: merged.HasAuthority(), Merges: merges}
 }
 
-// EnvoyGatewayConfig sets the name of the ConfigMap with Envoy Gateway's configuration,
-// which has the default EnvoyProxy. It is one of ConfigMaps, beside the shares of policies. The method
-// must be called before the first change is applied.
-func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.objects.config = n
-}
-
 // recomputeBootstraps updates what is known about the Envoys of the marked Gateways.
 func recomputeBootstraps(s *Store, e *edit) {
 	for c := range e.marked(bootstrapSection) {

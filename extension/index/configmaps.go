@@ -4,9 +4,7 @@
 package index
 
 import (
-	"reflect"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -103,24 +101,6 @@ func (s *Store) ReadConfigMap(n types.NamespacedName, o *corev1.ConfigMap) (pars
 	}
 	c.Config = &read
 	return c, errors.Wrapf(err, "cannot read %s of ConfigMap %s", parse.ConfigKey, n)
-}
-
-// SetConfigMap sets the state of a ConfigMap. Nil means that the state is not known.
-func (s *Store) SetConfigMap(n types.NamespacedName, c *parse.ConfigMap) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	if reflect.DeepEqual(s.objects.configMaps[n], c) {
-		return
-	}
-	put(s.objects.configMaps, n, c, c == nil)
-	p := newPending()
-	p.ref(refConfigMap, n)
-	if n == s.objects.config {
-		markBootstraps(s.objects, p)
-		servePolicies(s.objects, p)
-	}
-	s.recompute(p, began)
 }
 
 // envoyGatewayConfig returns Envoy Gateway's configuration, and false if it has a name and is not

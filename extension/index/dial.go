@@ -36,14 +36,6 @@ type DialPolicy struct {
 	Loopback bool
 }
 
-// SetDialPolicy sets which hosts Envoys may connect to without a proxy. It must be called
-// before the first change is applied.
-func (s *Store) SetDialPolicy(d DialPolicy) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.objects.dialPolicy = d
-}
-
 // refused returns why connections to an address are refused. It is empty if they are
 // allowed.
 func (d DialPolicy) refused(a netip.Addr) string {

@@ -30,6 +30,8 @@
 //	ir.Snapshot ──> hooks                when a Gateway's digest has changed
 //	            ──> Subscriptions        names of endpoint lists that have changed
 //
-// A section (sections.go) is one kind of content with its entries. Shares limit what the objects of
+// A section (sections.go) is one kind of content with its entries. What a change is and what it affects
+// (change.go, edit.go, view.go) is below the sections, and what goes through all of them (apply.go,
+// set.go) is above. Shares limit what the objects of
 // one namespace may add: endpointShares, objectShares and insertions.
 package index

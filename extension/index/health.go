@@ -7,31 +7,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
-
-// SetHealth sets the placements of targets, and makes one Snapshot of all changes. It keeps
-// the placements of other targets, and ignores targets that no route names.
-func (s *Store) SetHealth(placements map[ir.TargetKey]ir.Placement) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	d := newPending()
-	for k, p := range placements {
-		if len(s.namedBy[dependent{target: k}]) == 0 || s.objects.placements[k].Equal(p) {
-			continue
-		}
-		if p.IsZero() {
-			delete(s.objects.placements, k)
-		} else {
-			s.objects.placements[k] = p
-		}
-		d.targets[k] = struct{}{}
-	}
-	s.recompute(d, began)
-}
 
 // locate sets the localities of a target from its sources and its placement, and the
 // candidates for probes.

@@ -41,9 +41,6 @@ func newMetrics() *Metrics {
 	}
 }
 
-// Metrics returns the metrics of the Store.
-func (s *Store) Metrics() *Metrics { return s.metrics }
-
 // made records a new Snapshot. If shapes is true, more than endpoints changed.
 func (m *Metrics) made(s *ir.Snapshot, shapes bool, took time.Duration) {
 	m.updates.Observe(took.Seconds())

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"reflect"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -23,23 +22,6 @@ import (
 // A TailscaleRoutePolicy depends on its targets, and on the routes that it names rules of,
 // which need not name one of our kinds. So the section reads the attachments of every
 // HTTPRoute and GRPCRoute.
-
-// A site holds the attachments of a route, with the names of its rules, and what Envoy Gateway makes
-// routes of.
-type site struct {
-	parents []parse.Parent
-	rules   []string
-
-	created     time.Time
-	hosts       int
-	ruleMatches []madeRule
-}
-
-// A madeRule is a rule of a route with the number of its matches.
-type madeRule struct {
-	name    string
-	matches int
-}
 
 // policyObjects are the TailscaleRoutePolicies, and the objects that their state depends on.
 type policyObjects struct {
@@ -158,47 +140,6 @@ func putSite(all *objects, p *parse.RouteObject, deleted bool, d *pending) {
 	markDependents(all, ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
 }
 
-// markDependents marks the policies that depend on a route or Gateway.
-func markDependents(all *objects, t ir.PolicyTarget, p *pending) {
-	for n := range all.policyDependents[t] {
-		p.markName(policySection, n)
-	}
-}
-
-// markAttached marks the policies that depend on a route that attaches to a ListenerSet.
-func markAttached(all *objects, set types.NamespacedName, p *pending) {
-	for t := range all.policyDependents {
-		s := all.sites[t.RouteKey()]
-		if s != nil && slices.ContainsFunc(s.parents, func(p parse.Parent) bool { return p.ListenerSet && p.NamespacedName == set }) {
-			markDependents(all, t, p)
-		}
-	}
-}
-
-// attachment returns the state of a policy's target.
-func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
-	out := ir.Attachment{PolicyTarget: t}
-	if t.Route == "" {
-		g := all.gatewayInfo[t.NamespacedName]
-		if out.Found = g != nil && (t.Section == "" || slices.Contains(g.Sections, t.Section)); out.Found {
-			out.Gateways = []types.NamespacedName{t.NamespacedName}
-		}
-		return out
-	}
-	s := all.sites[t.RouteKey()]
-	if out.Found = s != nil && (t.Section == "" || slices.Contains(s.rules, t.Section)); !out.Found {
-		return out
-	}
-	out.Gateways = all.gateways(s.parents)
-	for _, p := range s.parents {
-		// A policy cannot target a listener of a ListenerSet.
-		if !p.ListenerSet {
-			out.Listeners = append(out.Listeners, ir.PolicyTarget{NamespacedName: p.NamespacedName, Section: p.Section})
-		}
-	}
-	return out
-}
-
 // recomputePolicies updates the marked policies, and those whose Secrets are read now and were not
 // before, or the reverse. It attaches the rules of the policies at the targets of those that changed.
 func recomputePolicies(s *Store, e *edit) {
@@ -296,16 +237,6 @@ func recomputePolicy(s *Store, e *edit, c entry, current *ir.RoutePolicy) {
 	}
 	e.next.Policies.Put(e.next, n, current, current == nil)
 	nameDependents(s, e, c, policyDependents(old), policyDependents(current))
-}
-
-// policySum returns the part of a policy in digests. It leaves out information for people.
-func policySum(p *ir.RoutePolicy) any {
-	if p == nil {
-		return nil
-	}
-	out := *p
-	out.Generation, out.Notices, out.Devices, out.FailOpen = 0, nil, nil, false
-	return out
 }
 
 // policyDependents returns the targets that a policy's rules send requests to, with the

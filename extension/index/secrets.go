@@ -141,23 +141,6 @@ func (s *Store) Secrets() []types.NamespacedName {
 // is for one reader.
 func (s *Store) SecretsChanged() <-chan struct{} { return s.objects.secretsChanged }
 
-// SetSecret sets the state of a Secret. Nil means that the state is not known.
-func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	if reflect.DeepEqual(s.objects.clientSecrets[n], h) {
-		return
-	}
-	put(s.objects.clientSecrets, n, h, h == nil)
-	p := newPending()
-	p.markName(secretSection, n)
-	for reader := range s.readers[n] {
-		p.mark(reader)
-	}
-	s.recompute(p, began)
-}
-
 // recomputeSecrets updates the key pairs of the marked Secrets.
 func recomputeSecrets(s *Store, e *edit) {
 	for c := range e.marked(secretSection) {

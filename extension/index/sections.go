@@ -3,14 +3,6 @@
 
 package index
 
-import (
-	"cmp"
-
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-)
-
 // A section is one kind of content of the Snapshot, with the objects that it is built from.
 // A new kind of content is a file with these functions and a row in sections. Functions may
 // be nil.
@@ -33,25 +25,6 @@ type section struct {
 	serve func(all *objects, p *pending)
 }
 
-// A sectionID identifies a section.
-type sectionID uint8
-
-// Sections, in the order in which they are recomputed.
-const (
-	routeSection sectionID = iota
-	secretSection
-	policySection
-	targetSection
-	settingsSection
-	gatewaySection
-	identitySection
-	certificateSection
-	bootstrapSection
-	grantSection
-
-	sectionCount
-)
-
 // sections are all sections.
 var sections = [sectionCount]section{
 	routeSection:       {store: putRoute, recompute: recomputeRoutes, digest: digestRoute, serve: serveRoutes},
@@ -64,131 +37,4 @@ var sections = [sectionCount]section{
 	certificateSection: {store: putCertificate, recompute: recomputeCertificates, digest: digestCertificate, auxiliary: true, serve: serveCertificates},
 	bootstrapSection:   {store: putBootstrap, recompute: recomputeBootstraps, digest: digestBootstrap, auxiliary: true},
 	grantSection:       {store: putGrant, recompute: recomputeGrants},
-}
-
-// An entry of a section, such as a route or the client certificate of a Gateway, may have a part in
-// digests and name dependents.
-type entry struct {
-	section sectionID
-
-	// kind of a route. It is empty for other entries.
-	kind ir.RouteKind
-	types.NamespacedName
-}
-
-func routeEntry(k ir.RouteKey) entry {
-	return entry{section: routeSection, kind: k.Kind, NamespacedName: k.NamespacedName}
-}
-
-// compareEntries orders entries.
-func compareEntries(a, b entry) int {
-	return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.kind, b.kind), ir.CompareNames(a.NamespacedName, b.NamespacedName))
-}
-
-// route returns the key of a route.
-func (c entry) route() ir.RouteKey {
-	return ir.RouteKey{Kind: c.kind, NamespacedName: c.NamespacedName}
-}
-
-// An input is a change of an object that is put into sections.
-type input struct {
-	Change
-	reading
-
-	name types.NamespacedName
-}
-
-// newInput returns the input of a change that was read.
-func newInput(c Change) *input {
-	return &input{Change: c, reading: *c.read, name: types.NamespacedName{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}}
-}
-
-// A pending holds the entries and lookups that a change may affect.
-type pending struct {
-	entries [sectionCount]map[entry]struct{}
-
-	// refs are the lookups with a new result, and targets those with a new placement.
-	refs    map[ref]struct{}
-	targets map[ir.TargetKey]struct{}
-}
-
-func newPending() *pending {
-	return &pending{refs: map[ref]struct{}{}, targets: map[ir.TargetKey]struct{}{}}
-}
-
-// mark marks an entry, to be recomputed.
-func (p *pending) mark(c entry) {
-	if p.entries[c.section] == nil {
-		p.entries[c.section] = map[entry]struct{}{}
-	}
-	p.entries[c.section][c] = struct{}{}
-}
-
-// markName marks the entry with a name, to be recomputed.
-func (p *pending) markName(s sectionID, n types.NamespacedName) {
-	p.mark(entry{section: s, NamespacedName: n})
-}
-
-// ref records a lookup with a new result, so that the targets that depend on it are
-// recomputed.
-func (p *pending) ref(k refKind, n types.NamespacedName) {
-	p.refs[ref{kind: k, NamespacedName: n}] = struct{}{}
-}
-
-// An edit is the computation of the next snapshot.
-type edit struct {
-	next    *ir.Draft
-	pending *pending
-
-	// translate reports that more than endpoints changed.
-	translate bool
-
-	// entries are those whose digestParts to digests changed.
-	entries map[entry]struct{}
-
-	// dependents are those that are named now and were not before, and the reverse.
-	dependents map[dependent]struct{}
-
-	// endpoints are the dependents with other localities, and reshaped the targets with
-	// further changes.
-	endpoints []dependent
-	reshaped  []ir.TargetKey
-
-	// routes are the routes with other rules, with the names of their endpoint lists before
-	// the change.
-	routes map[entry][]string
-
-	// policies reports that a TailscaleRoutePolicy or its state changed.
-	policies bool
-
-	// attached are the targets at which other rules may be attached.
-	attached map[ir.PolicyTarget]struct{}
-
-	// tlsPolicies reports that other BackendTLSPolicies are not applied, or for other reasons.
-	tlsPolicies bool
-}
-
-func newEdit(s *ir.Snapshot, p *pending) *edit {
-	return &edit{
-		next: s.Edit(), pending: p, entries: map[entry]struct{}{},
-		dependents: map[dependent]struct{}{}, routes: map[entry][]string{}, attached: map[ir.PolicyTarget]struct{}{},
-	}
-}
-
-// marked returns the marked entries of a section.
-func (e *edit) marked(s sectionID) map[entry]struct{} { return e.pending.entries[s] }
-
-// digest replaces the old part of an entry in the digest by the new one, and marks
-// the entry, whose part in the digests of Gateways changes.
-func (e *edit) digest(c entry, old, current any) {
-	e.resum(old, current)
-	e.entries[c] = struct{}{}
-}
-
-// resum replaces an old part of the digest by a new one.
-func (e *edit) resum(old, current any) {
-	if newSum, oldSum := ir.Sum(old), ir.Sum(current); newSum != oldSum {
-		e.next.Digest += oldSum - newSum
-		e.translate = true
-	}
 }

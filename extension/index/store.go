@@ -4,62 +4,14 @@
 package index
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
-
-// A Change of an object.
-type Change struct {
-	// Object in its new state. It must not be changed afterwards, because the Store holds
-	// parts of it. Kind, namespace and name are enough for a deleted object.
-	Object client.Object
-
-	// Deleted reports that the object was deleted.
-	Deleted bool
-
-	// read is what Read found. Nil if Read was not called.
-	read *reading
-}
-
-// A reading is what parsing a changed object gives.
-type reading struct {
-	// route is set if the object is a route, and policy if it is a TailscaleRoutePolicy that exists.
-	route  *parse.RouteObject
-	policy *ir.RoutePolicy
-}
-
-// Read parses the object of a change, which may take long if a tenant wants it to. It holds no lock, so
-// only the caller waits. Apply reads changes that were not read before.
-func (s *Store) Read(c Change) Change {
-	if c.read != nil {
-		return c
-	}
-	c.read = &reading{}
-	switch o := c.Object.(type) {
-	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.TCPRoute, *gwapiv1.UDPRoute, *gwapiv1.TLSRoute:
-		c.read.route = parse.ParseRouteObject(c.Object)
-	case *gatewayv1alpha1.TailscaleRoutePolicy:
-		if !c.Deleted {
-			c.read.policy = parse.ParseRoutePolicy(o)
-			checkRules(c.read.policy)
-		}
-	}
-	return c
-}
 
 // A Store holds the newest Snapshot, and builds the next one.
 type Store struct {
@@ -120,128 +72,11 @@ func NewStore() *Store {
 // Snapshot returns the newest Snapshot. It is never nil.
 func (s *Store) Snapshot() *ir.Snapshot { return s.snapshot.Load() }
 
-// Apply applies changes and builds one Snapshot of them. It returns an error for objects
-// that cannot be parsed, and applies the others.
-func (s *Store) Apply(changes ...Change) error {
-	inputs := make([]*input, 0, len(changes))
-	for _, c := range changes {
-		inputs = append(inputs, newInput(s.Read(c)))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	p := newPending()
-	var errs []error
-	for _, change := range inputs {
-		if err := s.objects.put(change, p); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	s.recompute(p, began)
-	s.metrics.unusable.Add(float64(len(errs)))
-	return errors.Join(errs...)
-}
-
-// put stores a changed object in each section that reads its kind.
-func (all *objects) put(change *input, p *pending) error {
-	read := false
-	for _, section := range sections {
-		if section.store == nil {
-			continue
-		}
-		ok, err := section.store(all, change, p)
-		if err != nil {
-			return err
-		}
-		read = read || ok
-	}
-	switch o := change.Object.(type) {
-	case *unstructured.Unstructured:
-		if !read {
-			return errors.Errorf("cannot keep a %s: nothing is made of it", o.GroupVersionKind().GroupKind())
-		}
-	default:
-		if !read {
-			return errors.Errorf("cannot keep a %s: nothing is made of it", fmt.Sprintf("%T", o))
-		}
-	}
-	return nil
-}
-
-// recompute builds the next Snapshot of the changes that are pending since a time.
-func (s *Store) recompute(p *pending, began time.Time) {
-	e := newEdit(s.Snapshot(), p)
-	for _, section := range sections {
-		section.recompute(s, e)
-	}
-	if e.translate {
-		e.next.Revision++
-		if len(s.readers) > 0 {
-			// The state of a policy's client certificate depends on whether backends speak TLS.
-			e.next.PolicyRevision++
-		}
-		recomputeDigests(s, e)
-	}
-	if !e.next.Changed() && !e.translate {
-		return
-	}
-	snapshot := e.next.Finish()
-	s.snapshot.Store(snapshot)
-	s.publish(e)
-	if e.translate || e.policies || e.tlsPolicies {
-		s.revise()
-	}
-	s.metrics.made(snapshot, e.translate, time.Since(began))
-}
-
-// Serve restricts the Store to the routes of some Gateways, because others have a separate
-// extension, or this extension belongs to one Gateway. Targets that only other routes name
-// are not known. Before the first call, and with nil, the Store serves all Gateways.
-func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	if serves == nil {
-		serves = everyGateway
-	}
-	s.objects.serves = serves
-	p := newPending()
-	for _, section := range sections {
-		if section.serve != nil {
-			section.serve(s.objects, p)
-		}
-	}
-	s.recompute(p, began)
-}
-
 // Serves reports whether routes of a Gateway are served.
 func (s *Store) Serves(gateway types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects.serves(gateway)
-}
-
-// SetHost sets the addresses of a DNS name. An empty list means that the name has none, or that
-// they cannot be found.
-func (s *Store) SetHost(host string, addresses []string) {
-	addresses = slices.Compact(slices.Sorted(slices.Values(addresses)))
-	s.changeHost(host, func(h string) { s.objects.hosts[h] = addresses })
-}
-
-// ForgetHost removes a DNS name that no target needs any more.
-func (s *Store) ForgetHost(host string) {
-	s.changeHost(host, func(h string) { delete(s.objects.hosts, h) })
-}
-
-func (s *Store) changeHost(host string, change func(host string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	host = ir.CanonicalHost(host)
-	change(host)
-	p := newPending()
-	p.ref(refHost, types.NamespacedName{Name: host})
-	s.recompute(p, began)
 }
 
 // Hosts returns the DNS names whose addresses targets need, each with the sorted namespaces of these
@@ -283,3 +118,6 @@ func notify(c chan<- struct{}) {
 	default:
 	}
 }
+
+// Metrics returns the metrics of the Store.
+func (s *Store) Metrics() *Metrics { return s.metrics }

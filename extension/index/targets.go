@@ -55,12 +55,6 @@ type targetObjects struct {
 	groups map[grouped][]types.NamespacedName
 }
 
-// A grouped object is stored in a group.
-type grouped struct {
-	kind refKind
-	types.NamespacedName
-}
-
 func newTargetObjects() targetObjects {
 	return targetObjects{
 		services:     map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec{},
@@ -136,20 +130,6 @@ func putGrouped[T any](all *objects, p *pending, g group[T], k refKind, n types.
 		g.set(s, n, v)
 		p.ref(k, s)
 	}
-}
-
-// A dependent is built from other objects: a target, or the endpoints of a Service that a
-// rule names in addition to one of our kinds. One of the fields is set.
-type dependent struct {
-	target  ir.TargetKey
-	service ir.ServicePort
-}
-
-// A builtDependent is a dependent with its lookups. A dependent is a large key, and the least map has room
-// for eight, so byLookup has pointers.
-type builtDependent struct {
-	dependent
-	lookups map[ref]struct{}
 }
 
 // nameDependents records which dependents an entry named before and names now.

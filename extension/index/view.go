@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A refKind is a kind of lookup.
@@ -80,4 +81,24 @@ func (v *view) proxySet(n types.NamespacedName) *tailnetv1alpha1.ProxySetSpec {
 		return sets[0]
 	}
 	return nil
+}
+
+// A dependent is built from other objects: a target, or the endpoints of a Service that a
+// rule names in addition to one of our kinds. One of the fields is set.
+type dependent struct {
+	target  ir.TargetKey
+	service ir.ServicePort
+}
+
+// A builtDependent is a dependent with its lookups. A dependent is a large key, and the least map has room
+// for eight, so byLookup has pointers.
+type builtDependent struct {
+	dependent
+	lookups map[ref]struct{}
+}
+
+// A grouped object is stored in a group.
+type grouped struct {
+	kind refKind
+	types.NamespacedName
 }
