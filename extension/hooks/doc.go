@@ -8,7 +8,7 @@
 // A Tailscale backend is a TailscaleServices or a TailscaleEndpoints. The other backends of a rule
 // are its siblings: Envoy Gateway resolves them.
 //
-// A translation takes three steps, each with a result of its own, before it changes anything. It
+// A translation takes three steps, each with a separate result, before it changes anything. It
 // collects the uses of rules that name a Tailscale backend (collect.go), chooses what becomes of each
 // rule and what the clusters of its backends need (choose.go), and names these clusters: the one that
 // routes to one target share, or another (naming.go, share.go). Then it applies the plans to routes and

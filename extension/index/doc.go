@@ -4,8 +4,8 @@
 // Package index holds the objects that the extension has seen, and builds a new Snapshot of
 // package ir when one of them changes. A Store recomputes only the parts that depend on the
 // changed object, and has a digest of the contents that each Gateway depends on. Package
-// parse reads the objects, package xds tells which rules of policies Envoy would refuse, and package
-// watch delivers the objects to the Store.
+// parse reads the objects, package xds finds the rules of policies that Envoy would refuse, and
+// package watch delivers the objects to the Store.
 //
 // A change takes this way through the types of the package:
 //
@@ -30,8 +30,8 @@
 //	ir.Snapshot ──> hooks                when a Gateway's digest has changed
 //	            ──> Subscriptions        names of endpoint lists that have changed
 //
-// A section (sections.go) is one kind of content with its entries. What a change is and what it affects
-// (change.go, edit.go, view.go) is below the sections, and what goes through all of them (apply.go,
-// set.go) is above. Shares limit what the objects of
-// one namespace may add: endpointShares, objectShares and insertions.
+// A section (sections.go) is one kind of content with its entries. The types of a change and
+// of its effects (change.go, edit.go, view.go) are below the sections, and the functions that go through
+// all of them (apply.go, set.go) are above. Shares limit what the objects of one namespace may add:
+// endpointShares, objectShares and insertions.
 package index

@@ -3,6 +3,6 @@
 
 // Package routes plans the HTTPRoutes and GRPCRoutes that are generated for a TailscaleGateway: which
 // targets have one, at which host, path and listeners, and which other route has the place already.
-// It also tells which routes of users a Gateway has accepted, and at which listeners. The package is
+// It also finds the routes of users that a Gateway has accepted, with their listeners. The package is
 // pure: it looks up no object, and writes none.
 package routes
