@@ -353,19 +353,19 @@ func refuseInsertions(s *Store, e *edit) {
 		}
 		if len(refused) > 0 {
 			reported[n] = struct{}{}
-			reportRefused(s, e, n, refused)
+			reportRefused(e, n, refused)
 		}
 	}
 	for n := range ins.reported {
 		if _, ok := reported[n]; !ok {
-			reportRefused(s, e, n, nil)
+			reportRefused(e, n, nil)
 		}
 	}
 	ins.reported = reported
 }
 
 // reportRefused sets the refused routes of a policy.
-func reportRefused(s *Store, e *edit, n types.NamespacedName, refused map[ir.RouteKey]string) {
+func reportRefused(e *edit, n types.NamespacedName, refused map[ir.RouteKey]string) {
 	old := e.next.Policies.Get(n)
 	if old == nil || maps.Equal(old.Refused, refused) {
 		return

@@ -198,7 +198,7 @@ func dropDependent(s *Store, e *edit, c dependent) {
 func rebuildDependent(s *Store, e *edit, c dependent) {
 	v := s.objects.view()
 	if c.target == (ir.TargetKey{}) {
-		rebuildService(s, e, v, c)
+		rebuildService(e, v, c)
 	} else {
 		rebuildTarget(s, e, v, c)
 	}
@@ -233,7 +233,7 @@ func forgetLookup(s *Store, b *builtDependent, r ref) {
 	}
 }
 
-func rebuildService(s *Store, e *edit, v *view, c dependent) {
+func rebuildService(e *edit, v *view, c dependent) {
 	protocol := corev1.ProtocolTCP
 	if c.service.UDP {
 		protocol = corev1.ProtocolUDP
