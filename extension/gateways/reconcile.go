@@ -54,11 +54,8 @@ func (c *Controller) Write(ctx context.Context) {
 	}
 }
 
-// Reports returns the existing reports, which are read-only. A nil Controller has none.
+// Reports returns the existing reports, which are read-only.
 func (c *Controller) Reports() []*tailnetv1alpha1.GatewayReport {
-	if c == nil {
-		return nil
-	}
 	return c.reports(context.Background())
 }
 
