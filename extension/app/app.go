@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app connects the extension's packages to a list of parts, and runs them.
+// Package app connects the extension's packages to a list of tasks, and runs them.
 package app
 
 import (
@@ -31,8 +31,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// partObjects is the name of the part that reads objects. It is ready when all objects are known.
-const partObjects = "objects"
+// taskObjects is the name of the task that reads objects. It is ready when all objects are known.
+const taskObjects = "objects"
 
 // WriteCertificates creates or renews the certificates of the chart's extension. servers are the DNS names of
 // both servers.
@@ -57,10 +57,10 @@ func Run(ctx context.Context, o Options, log logging.Logger) error {
 	}
 	log.Info("Starting", "version", version.Version, "hooks", o.HooksAddress, "eds", o.EDSAddress, "observe", o.ObserveAddress)
 	defer a.objects.Farewell(log)
-	return runParts(ctx, a.parts(l))
+	return runTasks(ctx, a.tasks(l))
 }
 
-// An app has the objects that parts share.
+// An app has the objects that tasks share.
 type app struct {
 	options   Options
 	log       logging.Logger
@@ -102,8 +102,8 @@ func newApp(ctx context.Context, o Options, log logging.Logger) (*app, error) {
 	changes := report.NewChanges()
 	a.prober = health.NewProber(a.store, health.Options{Log: log, Checker: health.NetChecker{Loopback: o.dialPolicy().Loopback}, Transition: changes.Add})
 	if api != nil && o.Namespace != "" {
-		f := facts{store: a.store, targets: a.prober, changes: changes, hooks: a.observer.Hooks}
-		if a.writers, err = newWriters(o, api, f, log); err != nil {
+		i := inputs{store: a.store, targets: a.prober, changes: changes, hooks: a.observer.Hooks}
+		if a.writers, err = newWriters(o, api, i, log); err != nil {
 			return nil, err
 		}
 	}
@@ -113,8 +113,8 @@ func newApp(ctx context.Context, o Options, log logging.Logger) (*app, error) {
 	return a, nil
 }
 
-// parts returns the parts of the extension, which accept calls on listeners.
-func (a *app) parts(l *listeners) []part {
+// tasks returns the tasks of the extension, which accept calls on listeners.
+func (a *app) tasks(l *listeners) []task {
 	settings := &explain.Settings{}
 	page := explain.NewPage(a.store.Snapshot, a.prober.Target, a.writers.reports, settings, a.log)
 	handler := a.observer.Handler(a.options.Pprof, page.Register, func(mux *http.ServeMux) { mux.Handle("GET /endpoints", a.prober) })
@@ -122,10 +122,10 @@ func (a *app) parts(l *listeners) []part {
 	endpointServer := newEndpointServer(serve.Credentials(a.certs.EDS, a.certs.EDSClients))
 	a.endpoints.Register(endpointServer)
 
-	out := []part{
+	out := []task{
 		{name: "traces", run: a.traces.Run},
 		{name: "observer", run: func(ctx context.Context) error { return observe.Run(ctx, l.observe, handler) }},
-		{name: partObjects, ready: a.objects.Synced(), run: a.objects.Start},
+		{name: taskObjects, ready: a.objects.Synced(), run: a.objects.Start},
 		{name: "certificates", run: func(ctx context.Context) error { return a.certs.Run(ctx, a.objects.Again) }},
 		{name: "names", run: func(ctx context.Context) error {
 			return dns.Run(ctx, a.store, dns.Local(a.log), resolver.Options{Lookups: limits.LookupSlots, Log: a.log})
@@ -133,15 +133,15 @@ func (a *app) parts(l *listeners) []part {
 		{name: "endpoints", run: a.pushEndpoints},
 	}
 	if a.options.Probe {
-		out = append(out, part{name: "probes", uses: []string{partObjects}, run: a.probe})
+		out = append(out, task{name: "probes", uses: []string{taskObjects}, run: a.probe})
 	}
-	out = append(out, a.writers.parts...)
+	out = append(out, a.writers.tasks...)
 	// The servers drain while the index, which they answer from, is still updated.
 	used := namesOf(out)
 	return append(out,
-		part{name: "readiness", uses: used, run: a.announce},
-		part{name: "hook server", uses: used, run: func(ctx context.Context) error { return hookServer.Run(ctx, l.hooks, a.options.Drain) }},
-		part{name: "endpoint server", uses: used, run: func(ctx context.Context) error { return endpointServer.Run(ctx, l.eds, a.options.Drain) }},
+		task{name: "readiness", uses: used, run: a.announce},
+		task{name: "hook server", uses: used, run: func(ctx context.Context) error { return hookServer.Run(ctx, l.hooks, a.options.Drain) }},
+		task{name: "endpoint server", uses: used, run: func(ctx context.Context) error { return endpointServer.Run(ctx, l.eds, a.options.Drain) }},
 	)
 }
 

@@ -47,7 +47,7 @@ type Options struct {
 	// DirectTargets lets Envoys connect directly to hosts outside of tailnets.
 	DirectTargets bool
 
-	// Placeholders, Gateways, Discoveries and Probe enable parts that write objects, and probes of
+	// Placeholders, Gateways, Discoveries and Probe enable tasks that write objects, and probes of
 	// endpoints.
 	Placeholders, Gateways, Discoveries, Probe bool
 

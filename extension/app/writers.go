@@ -36,15 +36,15 @@ const reportRetry = 10 * time.Second
 
 // writers write objects of which there is one for all replicas. The zero value writes none.
 type writers struct {
-	parts      []part
+	tasks      []task
 	collectors []prometheus.Collector
 
 	// reports returns the GatewayReports. Nil means that there are none.
 	reports explain.Reports
 }
 
-// facts are what writers report.
-type facts struct {
+// inputs are what writers report.
+type inputs struct {
 	store *index.Store
 
 	// targets are the probed targets, and changes those whose reports are due.
@@ -56,25 +56,25 @@ type facts struct {
 }
 
 // newWriters returns the writers of the replicas that write to an API server.
-func newWriters(o Options, api *source.API, f facts, log logging.Logger) (writers, error) {
+func newWriters(o Options, api *source.API, i inputs, log logging.Logger) (writers, error) {
 	var out writers
 	var duties []leader.Duty
 	if o.Probe {
-		duty, err := newHealthDuty(o, api, f, log)
+		duty, err := newHealthDuty(o, api, i, log)
 		if err != nil {
 			return writers{}, err
 		}
 		duties = append(duties, duty)
 	}
 	if o.Gateways {
-		c, err := newGateways(o, api, f, log)
+		c, err := newGateways(o, api, i, log)
 		if err != nil {
 			return writers{}, err
 		}
 		duties = append(duties, c.Write)
 		out.reports = c.Reports
 		out.collectors = append(out.collectors, c.Metrics())
-		out.parts = append(out.parts, part{name: "gateways", run: c.Watch}, part{name: "hook counts", run: c.CountHooks})
+		out.tasks = append(out.tasks, task{name: "gateways", run: c.Watch}, task{name: "hook counts", run: c.CountHooks})
 	}
 	p := policies.Options{
 		Gateway: o.Gateway,
@@ -83,19 +83,19 @@ func newWriters(o Options, api *source.API, f facts, log logging.Logger) (writer
 		Log:      log,
 	}
 	duties = append(duties,
-		policies.NewWriter(f.store, api.Informers, api.Client, p).Run,
-		policies.NewTLSWriter(f.store, api.Informers, api.Client, p).Run)
+		policies.NewWriter(i.store, api.Informers, api.Client, p).Run,
+		policies.NewTLSWriter(i.store, api.Informers, api.Client, p).Run)
 	l, err := leader.New(api.Config, o.Namespace, o.Gateway, duties)
 	if err != nil {
 		return writers{}, err
 	}
-	out.parts = append(out.parts, part{name: "leader", uses: []string{partObjects}, run: l.Run})
+	out.tasks = append(out.tasks, task{name: "leader", uses: []string{taskObjects}, run: l.Run})
 	return out, nil
 }
 
 // newHealthDuty returns the duty that writes HealthReports. Traffic does not depend on them, so failures
 // are retried.
-func newHealthDuty(o Options, api *source.API, f facts, log logging.Logger) (leader.Duty, error) {
+func newHealthDuty(o Options, api *source.API, i inputs, log logging.Logger) (leader.Duty, error) {
 	s, err := report.Scheme()
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func newHealthDuty(o Options, api *source.API, f facts, log logging.Logger) (lea
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}
-	w := report.NewWriter(f.targets, f.changes, kube, api.Informers, o.Gateway, log)
+	w := report.NewWriter(i.targets, i.changes, kube, api.Informers, o.Gateway, log)
 	return func(ctx context.Context) {
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
 			if err := w.Run(ctx); err != nil {
@@ -115,7 +115,7 @@ func newHealthDuty(o Options, api *source.API, f facts, log logging.Logger) (lea
 }
 
 // newGateways returns the controller of the extension's part of TailscaleGateways.
-func newGateways(o Options, api *source.API, f facts, log logging.Logger) (*gateways.Controller, error) {
+func newGateways(o Options, api *source.API, i inputs, log logging.Logger) (*gateways.Controller, error) {
 	s, err := parse.Scheme()
 	if err != nil {
 		return nil, err
@@ -131,14 +131,14 @@ func newGateways(o Options, api *source.API, f facts, log logging.Logger) (*gate
 		Version: version.Version,
 		Gateway: o.Gateway,
 		Permitted: func(r ir.RouteKey, b ir.BackendRef) bool {
-			return f.store.Snapshot().Permitted(r, b)
+			return i.store.Snapshot().Permitted(r, b)
 		},
-		Hooks: func(gateway string) *tailnetv1alpha1.ReportedHooks { return reportedHooks(f.hooks(gateway)) },
+		Hooks: func(gateway string) *tailnetv1alpha1.ReportedHooks { return reportedHooks(i.hooks(gateway)) },
 		Log:   log,
 	}
 	if o.Gateway == nil {
 		opts.Dedicated = func(dedicated map[types.NamespacedName]bool) {
-			f.store.Serve(func(n types.NamespacedName) bool { return !dedicated[n] })
+			i.store.Serve(func(n types.NamespacedName) bool { return !dedicated[n] })
 		}
 	}
 	return gateways.NewController(api.Informers, kube, opts), nil

@@ -11,60 +11,60 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A part is a task that runs while the extension does.
-type part struct {
+// A task runs while the extension does.
+type task struct {
 	name string
 
-	// uses are the names of the parts that this part uses, which are earlier in the list. It starts when
+	// uses are the names of the tasks that this task uses, which are earlier in the list. It starts when
 	// they are ready, and ends before they do.
 	uses []string
 
-	// ready is closed when the parts that use this part may start. Nil means that they need not wait.
+	// ready is closed when the tasks that use this task may start. Nil means that they need not wait.
 	ready <-chan struct{}
 
-	// run runs the part until its context ends.
+	// run runs the task until its context ends.
 	run func(ctx context.Context) error
 }
 
-// runParts runs all parts until ctx ends or a part fails. It then ends each part once the parts that use it
+// runTasks runs all tasks until ctx ends or a task fails. It then ends each task once the tasks that use it
 // have ended, and returns the first failure.
 //
 // This is not a controller-runtime Manager, which stops all runnables that are neither caches nor HTTP
 // servers at once, and which ends the process when it loses the Lease (sigs.k8s.io/controller-runtime
 // pkg/manager/internal.go, engageStopProcedure and initLeaderElector). Here a replica without the Lease
 // continues to serve.
-func runParts(ctx context.Context, parts []part) error {
-	byName := make(map[string]part, len(parts))
-	ended := make(map[string]chan struct{}, len(parts))
+func runTasks(ctx context.Context, tasks []task) error {
+	byName := make(map[string]task, len(tasks))
+	ended := make(map[string]chan struct{}, len(tasks))
 	users := map[string][]string{}
-	for _, p := range parts {
-		for _, name := range p.uses {
+	for _, t := range tasks {
+		for _, name := range t.uses {
 			if _, ok := byName[name]; !ok {
-				return errors.Errorf("part %s needs part %s, which is not before it", p.name, name)
+				return errors.Errorf("task %s needs task %s, which is not before it", t.name, name)
 			}
-			users[name] = append(users[name], p.name)
+			users[name] = append(users[name], t.name)
 		}
-		byName[p.name], ended[p.name] = p, make(chan struct{})
+		byName[t.name], ended[t.name] = t, make(chan struct{})
 	}
 	group, stop := errgroup.WithContext(ctx)
-	for _, p := range parts {
+	for _, t := range tasks {
 		running, end := context.WithCancel(context.WithoutCancel(ctx))
 		group.Go(func() error {
 			<-stop.Done()
-			for _, user := range users[p.name] {
+			for _, user := range users[t.name] {
 				<-ended[user]
 			}
 			end()
 			return nil
 		})
 		group.Go(func() error {
-			defer close(ended[p.name])
-			for _, name := range p.uses {
+			defer close(ended[t.name])
+			for _, name := range t.uses {
 				if ready := byName[name].ready; ready != nil && !waitFor(stop, ready) {
 					return nil
 				}
 			}
-			return errors.Wrap(p.run(running), p.name)
+			return errors.Wrap(t.run(running), t.name)
 		})
 	}
 	return group.Wait()
@@ -80,11 +80,11 @@ func waitFor(ctx context.Context, ready <-chan struct{}) bool {
 	}
 }
 
-// namesOf returns the names of parts.
-func namesOf(parts []part) []string {
-	out := make([]string, len(parts))
-	for i, p := range parts {
-		out[i] = p.name
+// namesOf returns the names of tasks.
+func namesOf(tasks []task) []string {
+	out := make([]string, len(tasks))
+	for i, t := range tasks {
+		out[i] = t.name
 	}
 	return out
 }

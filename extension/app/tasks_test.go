@@ -16,18 +16,18 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// TestRunParts runs parts that note when they begin and end. Those that others use take the longest to end
+// TestRunTasks runs tasks that note when they begin and end. Those that others use take the longest to end
 // if nothing makes them wait.
-func TestRunParts(t *testing.T) {
+func TestRunTasks(t *testing.T) {
 	errBroken := errors.New("broken")
 	type spec struct {
 		name string
 		uses []string
 
-		// ready is the time until the parts that use it may start. Negative means never.
+		// ready is the time until the tasks that use it may start. Negative means never.
 		ready time.Duration
 
-		// fails makes the part fail after a second. drain is the time that it takes to end.
+		// fails makes the task fail after a second. drain is the time that it takes to end.
 		fails bool
 		drain time.Duration
 	}
@@ -41,27 +41,27 @@ func TestRunParts(t *testing.T) {
 		want   want
 	}{
 		"Order": {
-			reason: "A part starts when the parts that it uses are ready, and ends before they do.",
+			reason: "A task starts when the tasks that it uses are ready, and ends before they do.",
 			specs:  []spec{{name: "index", ready: time.Second}, {name: "server", uses: []string{"index"}, drain: time.Minute}},
 			want:   want{notes: []string{"index begins", "server begins", "server ends", "index ends"}},
 		},
 		"Chain": {
-			reason: "Each part waits for the parts that use it, and these for others.",
+			reason: "Each task waits for the tasks that use it, and these for others.",
 			specs:  []spec{{name: "a"}, {name: "b", uses: []string{"a"}, ready: time.Second}, {name: "c", uses: []string{"b"}, drain: time.Minute}},
 			want:   want{notes: []string{"a begins", "b begins", "c begins", "c ends", "b ends", "a ends"}},
 		},
 		"NeverReady": {
-			reason: "A part whose conditions never hold does not start, and does not delay the end.",
+			reason: "A task whose conditions never hold does not start, and does not delay the end.",
 			specs:  []spec{{name: "index", ready: -1}, {name: "server", uses: []string{"index"}}},
 			want:   want{notes: []string{"index begins", "index ends"}},
 		},
 		"Failure": {
-			reason: "A failed part ends all, in order, and its error is returned.",
+			reason: "A failed task ends all, in order, and its error is returned.",
 			specs:  []spec{{name: "index"}, {name: "probes", fails: true}, {name: "server", uses: []string{"index", "probes"}, ready: time.Second, drain: time.Minute}},
 			want:   want{notes: []string{"index begins", "probes begins", "server begins", "probes fails", "server ends", "index ends"}, err: errBroken},
 		},
 		"Order of the list": {
-			reason: "A part that needs a later part could make a cycle.",
+			reason: "A task that needs a later task could make a cycle.",
 			specs:  []spec{{name: "server", uses: []string{"index"}}, {name: "index"}},
 			want:   want{err: cmpopts.AnyError},
 		},
@@ -78,9 +78,9 @@ func TestRunParts(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
-				var parts []part
+				var tasks []task
 				for i, s := range tc.specs {
-					p := part{name: s.name, uses: s.uses}
+					p := task{name: s.name, uses: s.uses}
 					if s.ready != 0 {
 						ready := make(chan struct{})
 						p.ready = ready
@@ -89,7 +89,7 @@ func TestRunParts(t *testing.T) {
 						}
 					}
 					p.run = func(ctx context.Context) error {
-						// Parts without an order begin in that of the list.
+						// Tasks without an order begin in that of the list.
 						<-time.After(time.Duration(i) * time.Millisecond)
 						note(s.name + " begins")
 						if s.fails {
@@ -102,14 +102,14 @@ func TestRunParts(t *testing.T) {
 						note(s.name + " ends")
 						return nil
 					}
-					parts = append(parts, p)
+					tasks = append(tasks, p)
 				}
-				err := runParts(ctx, parts)
+				err := runTasks(ctx, tasks)
 				if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
-					t.Errorf("\n%s\nrunParts(...): -want error, +got error:\n%s", tc.reason, diff)
+					t.Errorf("\n%s\nrunTasks(...): -want error, +got error:\n%s", tc.reason, diff)
 				}
 				if diff := cmp.Diff(tc.want.notes, got); diff != "" {
-					t.Errorf("\n%s\nrunParts(...): -want, +got:\n%s", tc.reason, diff)
+					t.Errorf("\n%s\nrunTasks(...): -want, +got:\n%s", tc.reason, diff)
 				}
 			})
 		})
