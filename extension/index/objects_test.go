@@ -71,7 +71,7 @@ func snapshotOf(t testing.TB, manifests ...string) *ir.Snapshot {
 func compareSnapshots() cmp.Options {
 	return cmp.Options{
 		cmp.Exporter(func(typ reflect.Type) bool {
-			return typ == reflect.TypeFor[ir.Snapshot]() || strings.HasPrefix(typ.Name(), "Table[")
+			return typ == reflect.TypeFor[ir.Snapshot]() || strings.HasPrefix(typ.Name(), "Table[") || strings.HasPrefix(typ.Name(), "shard[")
 		}),
 		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".owner" }, cmp.Ignore()),
 		cmpopts.IgnoreFields(ir.Snapshot{}, "Revision", "PolicyRevision"),
