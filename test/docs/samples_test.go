@@ -27,6 +27,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
 	xpextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 // domain ends the API groups of our kinds.
@@ -114,29 +116,39 @@ func (k *kind) validate(t *testing.T, o map[string]any) []string {
 func definitions(t *testing.T) map[string]*extv1.CustomResourceDefinition {
 	t.Helper()
 	out := map[string]*extv1.CustomResourceDefinition{}
-	for _, pattern := range []string{"package/provider/crds/*.yaml", "cluster/charts/*/files/crds/*.yaml", "package/function/input/*.yaml", "package/configuration/xrds/*.yaml"} {
+	add := func(path string, b []byte) {
+		crd, err := parseDefinition(b)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		out[crd.Spec.Group+"/"+crd.Spec.Versions[0].Name+" "+crd.Spec.Names.Kind] = crd
+	}
+	for _, pattern := range []string{"package/provider/crds/*.yaml", "cluster/charts/*/files/crds/*.yaml", "package/configuration/xrds/*.yaml"} {
 		paths, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("no definitions match %s: %v", pattern, err)
 		}
 		for _, path := range paths {
-			crd, err := readDefinition(path)
+			b, err := os.ReadFile(path)
 			if err != nil {
-				t.Fatalf("%s: %v", path, err)
+				t.Fatal(err)
 			}
-			out[crd.Spec.Group+"/"+crd.Spec.Versions[0].Name+" "+crd.Spec.Names.Kind] = crd
+			add(path, b)
 		}
+	}
+	inputs, err := input.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, b := range inputs {
+		add(path, b)
 	}
 	return out
 }
 
-// readDefinition reads a CustomResourceDefinition, or derives the one that Crossplane creates from a
+// parseDefinition parses a CustomResourceDefinition, or derives the one that Crossplane creates from a
 // CompositeResourceDefinition.
-func readDefinition(path string) (*extv1.CustomResourceDefinition, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
+func parseDefinition(b []byte) (*extv1.CustomResourceDefinition, error) {
 	crd := &extv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(b, crd); err != nil {
 		return nil, errors.Wrap(err, "cannot parse the definition")

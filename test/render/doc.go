@@ -11,9 +11,9 @@
 // An example is a file or a folder of examples/, except for those without a composite:
 // examples/managed, which package integration applies, gateway.yaml, which package e2e applies, and
 // route-policy*.yaml, which the extension's tests apply; and except for those of examples/design, whose
-// objects have statuses, which package apiserver applies. Each is rendered in each flavour, a folder
-// package/configuration*: its definitions determine whether the objects of an example become
-// composites directly or as claims. The lists come from the folders.
+// objects have statuses, which package apiserver applies. Each is rendered in each flavour,
+// package/configuration and package/configuration-claims: its definitions determine whether the objects of
+// an example become composites directly or as claims.
 //
 // Other objects are in
 //   - testdata/required.yaml, for all examples, and

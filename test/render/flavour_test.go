@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tailscale-gateway/tailscale-gateway/package/configuration"
+	claims "github.com/tailscale-gateway/tailscale-gateway/package/configuration-claims"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -49,28 +52,50 @@ type flavour struct {
 // flavours returns all flavours, by name.
 func flavours(t *testing.T) []*flavour {
 	t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(root, "package", "configuration*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := t.TempDir()
+	inputs := unpack(t, dir, "input", input.Files)
 	var out []*flavour
-	others := []string{
-		filepath.Join(root, "package", "function", "input"),
-		filepath.Join(module(t, "sigs.k8s.io/gateway-api"), "config", "crd", "standard"),
-		filepath.Join(module(t, "github.com/envoyproxy/gateway"), "charts", "gateway-helm", "charts", "crds", "crds", "generated"),
-		filepath.Join(certManager(t), "deploy", "crds"),
-	}
-	for _, d := range dirs {
-		f := &flavour{name: filepath.Base(d), extensions: []string{filepath.Join(d, "xrds"), filepath.Join(root, "package", "provider", "crds")}}
-		f.extensions = append(f.extensions, others...)
+	for _, c := range []struct {
+		name  string
+		files func() (map[string][]byte, error)
+	}{
+		{name: "configuration", files: configuration.Files},
+		{name: "configuration-claims", files: claims.Files},
+	} {
+		d := unpack(t, dir, c.name, c.files)
+		f := &flavour{name: c.name, extensions: []string{
+			filepath.Join(d, "xrds"),
+			filepath.Join(root, "package", "provider", "crds"),
+			inputs,
+			filepath.Join(module(t, "sigs.k8s.io/gateway-api"), "config", "crd", "standard"),
+			filepath.Join(module(t, "github.com/envoyproxy/gateway"), "charts", "gateway-helm", "charts", "crds", "crds", "generated"),
+			filepath.Join(certManager(t), "deploy", "crds"),
+		}}
 		f.add(t, glob(t, filepath.Join(d, "xrds", "*.yaml")), glob(t, filepath.Join(d, "compositions", "*.yaml")))
 		if len(f.kinds) == 0 {
-			t.Fatalf("%s defines nothing", d)
+			t.Fatalf("%s defines nothing", c.name)
 		}
 		out = append(out, f)
 	}
-	if len(out) == 0 {
-		t.Fatal("there is no flavour")
+	return out
+}
+
+// unpack writes the files of a package to a folder, and returns the folder.
+func unpack(t *testing.T, dir, name string, files func() (map[string][]byte, error)) string {
+	t.Helper()
+	all, err := files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, name)
+	for f, b := range all {
+		path := filepath.Join(out, f)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return out
 }

@@ -77,8 +77,8 @@ var inFull = []string{"extension-server", "gateway-split-dns", "kernel", "quicks
 
 func TestExamples(t *testing.T) {
 	r := &result{seen: map[string][]byte{}, extensions: map[string][]string{}}
+	all := flavours(t)
 	t.Run("Render", func(t *testing.T) {
-		all := flavours(t)
 		for _, e := range examples(t) {
 			t.Run(e.name, func(t *testing.T) {
 				t.Parallel()
