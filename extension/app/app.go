@@ -187,7 +187,7 @@ func (a *app) pushEndpoints(ctx context.Context) error {
 	changes := a.store.Subscribe()
 	defer changes.Close()
 	// Changes from before the subscription.
-	a.endpoints.Changed()
+	a.endpoints.ChangedAll()
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.endpoints.Run(ctx) })
@@ -201,19 +201,18 @@ func (a *app) probe(ctx context.Context) error {
 	defer changes.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.prober.Run(ctx) })
-	g.Go(func() error { return each(ctx, changes, a.prober.Changed) })
+	g.Go(func() error { return each(ctx, changes, func([]string) { a.prober.Changed() }) })
 	return g.Wait()
 }
 
-// each calls fn for each change until ctx ends.
-func each(ctx context.Context, changes *index.Subscription, fn func()) error {
+// each calls fn with the endpoint lists of each change until ctx ends.
+func each(ctx context.Context, changes *index.Subscription, fn func(lists []string)) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changes.Changed():
-			changes.Take()
-			fn()
+			fn(changes.Take())
 		}
 	}
 }

@@ -26,16 +26,16 @@ const versionLength = 16
 // streams. The server's lock guards entries; resources never change. Of the entries in use, one goroutine
 // writes shares, expected and listed.
 type entry struct {
-	// name in Envoy's subscription, and list that it stands for, with this tuning. owner is the
-	// namespace of the list's target or route.
-	name, list, owner string
-	tuning            ir.Tuning
+	// name in Envoy's subscription, and list that it stands for, with this tuning. canonical is the list as
+	// snapshots name it, and owner the namespace of its target or route.
+	name, list, canonical, owner string
+	tuning                       ir.Tuning
 
 	// shares from which the resource was made.
 	shares []ir.EndpointShare
 
-	// own reports that hooks write the name in this way.
-	own bool
+	// own reports that hooks write the name in this way, and tuned that it has a tuning.
+	own, tuned bool
 
 	// expected reports that the last snapshot has a policy with the tuning, and that the list's
 	// targets want its transport.
@@ -70,7 +70,7 @@ func newEntry(name string, s *ir.Snapshot) (*entry, error) {
 		return nil, err
 	}
 	own := tuning.Name(list)
-	e := &entry{name: name, list: list, owner: ir.ListNamespace(list), tuning: tuning, own: name == own || name == xds.XDSTPName(own)}
+	e := &entry{name: name, list: list, canonical: ir.CanonicalList(list), owner: ir.ListNamespace(list), tuning: tuning, own: name == own || name == xds.XDSTPName(own), tuned: own != list}
 	u := e.compare(s)
 	if u.stale {
 		if err := u.build(); err != nil {

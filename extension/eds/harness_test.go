@@ -86,7 +86,7 @@ func runWithin(t *testing.T, l Limits, c ir.Contents, f func(*harness)) {
 // change replaces the snapshot.
 func (h *harness) change(c ir.Contents) {
 	h.snapshot.Store(ir.NewSnapshot(c))
-	h.server.Changed()
+	h.server.ChangedAll()
 }
 
 // doubtful returns the bytes that all clients are charged.

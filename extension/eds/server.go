@@ -63,8 +63,8 @@ type Options struct {
 	Tracer trace.Tracer
 }
 
-// A Server serves endpoints to Envoys. Callers register it, run Run, and call Changed after each
-// new snapshot. It must not serve before the snapshot is complete: names that the snapshot lacks
+// A Server serves endpoints to Envoys. Callers register it, run Run, and call Changed or
+// ChangedAll after each new snapshot. It must not serve before the snapshot is complete: names that the snapshot lacks
 // count as unknown.
 type Server struct {
 	endpointservice.UnimplementedEndpointDiscoveryServiceServer
@@ -79,6 +79,17 @@ type Server struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	usage   *usage
+
+	// byList are the entries of each list, which may have several names and tunings.
+	byList map[string]map[*entry]struct{}
+
+	// announced are the lists to update, and all reports that any may have changed.
+	announced map[string]struct{}
+	all       bool
+
+	// compared is the last snapshot whose tunings all entries were compared with. Only the goroutine that
+	// refreshes accesses it.
+	compared *ir.Snapshot
 }
 
 // NewServer returns a server of the newest snapshot.
@@ -102,6 +113,9 @@ func NewServer(snapshot func() *ir.Snapshot, o Options) *Server {
 		changed:  make(chan struct{}, 1),
 		entries:  map[string]*entry{},
 		usage:    newUsage(o.Limits),
+		byList:   map[string]map[*entry]struct{}{},
+
+		announced: map[string]struct{}{},
 	}
 }
 
@@ -115,8 +129,28 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 // Metrics returns the collector of the server.
 func (s *Server) Metrics() *Metrics { return s.metrics }
 
-// Changed announces a new snapshot. It never blocks.
-func (s *Server) Changed() {
+// Changed announces a new snapshot in which lists differ from those of earlier ones. It does not wait for
+// lists to be built.
+func (s *Server) Changed(lists []string) {
+	s.mu.Lock()
+	for _, l := range lists {
+		if len(s.byList[l]) > 0 {
+			s.announced[l] = struct{}{}
+		}
+	}
+	s.mu.Unlock()
+	s.wake()
+}
+
+// ChangedAll announces a new snapshot in which any list may differ.
+func (s *Server) ChangedAll() {
+	s.mu.Lock()
+	s.all = true
+	s.mu.Unlock()
+	s.wake()
+}
+
+func (s *Server) wake() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -152,7 +186,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// refresh updates all subscribed lists. It returns the number of changed lists, and of streams that get
+// refresh updates the subscribed lists that have changed. It returns the number of changed lists, and of streams that get
 // them. Only one goroutine may call it at a time.
 func (s *Server) refresh() (lists, streams int) {
 	for done := false; !done; {
@@ -163,16 +197,41 @@ func (s *Server) refresh() (lists, streams int) {
 	return lists, streams
 }
 
+// due returns the entries to compare with the newest snapshot: those whose lists are announced, and if tunings
+// have changed, those with a tuning.
+func (s *Server) due() ([]*entry, *ir.Snapshot) {
+	s.mu.Lock()
+	all, announced := s.all, s.announced
+	s.all, s.announced = false, map[string]struct{}{}
+	// The snapshot is not older than that of any of the entries. Those that are added from here on are
+	// made of it, or of one that is announced afterwards.
+	snap := s.snapshot()
+	retuned := s.compared == nil || !snap.HasSameTunings(s.compared)
+	var out []*entry
+	switch {
+	case all:
+		out = slices.Collect(maps.Values(s.entries))
+	case retuned:
+		for _, e := range s.entries {
+			if _, ok := announced[e.canonical]; ok || e.tuned {
+				out = append(out, e)
+			}
+		}
+	default:
+		for l := range announced {
+			out = slices.AppendSeq(out, maps.Keys(s.byList[l]))
+		}
+	}
+	s.mu.Unlock()
+	s.compared = snap
+	return out, snap
+}
+
 // update updates the lists to the newest snapshot. It holds the lock only to apply what it has built,
 // and the owners of lists take turns, so that no tenant's lists delay those of others. It returns false
 // if there is a newer snapshot before all lists are updated.
 func (s *Server) update() (lists, streams int, done bool) {
-	s.mu.Lock()
-	entries := slices.Collect(maps.Values(s.entries))
-	s.mu.Unlock()
-	// The snapshot is not older than that of any of the entries. Those that are added from here on are
-	// made of it, or of one that is announced afterwards.
-	snap := s.snapshot()
+	entries, snap := s.due()
 	began := time.Now()
 	var fresh []update
 	stale := map[string][]update{}
@@ -193,6 +252,11 @@ func (s *Server) update() (lists, streams int, done bool) {
 	}
 	for rest := inTurns(stale); len(rest) > 0; {
 		if time.Since(began) > turn && s.snapshot() != snap {
+			s.mu.Lock()
+			for _, u := range rest {
+				s.announced[u.entry.canonical] = struct{}{}
+			}
+			s.mu.Unlock()
 			return lists, streams, false
 		}
 		var ready []update
@@ -429,6 +493,9 @@ func (s *Server) forget(e *entry) {
 	}
 	s.usage.release(e)
 	delete(s.entries, e.name)
+	if delete(s.byList[e.canonical], e); len(s.byList[e.canonical]) == 0 {
+		delete(s.byList, e.canonical)
+	}
 	s.metrics.lists.Dec()
 }
 
@@ -452,6 +519,10 @@ func (s *Server) entry(client *account, name string, candidate *entry) (*entry, 
 		return nil, err
 	}
 	s.entries[name] = e
+	if s.byList[e.canonical] == nil {
+		s.byList[e.canonical] = map[*entry]struct{}{}
+	}
+	s.byList[e.canonical][e] = struct{}{}
 	s.metrics.lists.Inc()
 	if !e.listed {
 		e.patience = time.AfterFunc(s.opts.Patience, func() { s.giveUp(e) })

@@ -42,7 +42,7 @@ func TestPushSpans(t *testing.T) {
 		go func() { _ = s.Run(t.Context()) }() // Ends with the context, without an error.
 		for range 2 {
 			set("10.0.0.2")
-			s.Changed()
+			s.ChangedAll()
 			// Longer than the wait for further changes.
 			<-time.After(time.Second)
 			synctest.Wait()

@@ -116,7 +116,10 @@ func (h *turns) change(address string) {
 func (h *turns) newSnapshot(address string) {
 	h.store(2, "10.0.0.1")
 	next := ir.NewSnapshot(ir.Contents{Targets: append(h.hostile(2), target("web", address), target("other", address))})
-	h.refreshWhile(func() { h.snapshot.Store(next) })
+	h.refreshWhile(func() {
+		h.snapshot.Store(next)
+		h.server.ChangedAll()
+	})
 }
 
 // refreshWhile does something once the hostile tenant's lists are being updated, and checks that the
@@ -127,9 +130,11 @@ func (h *turns) refreshWhile(fn func()) {
 	acted, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
+		h.server.ChangedAll()
 		h.server.refresh()
 		// A snapshot may be announced meanwhile.
 		<-acted
+		h.server.ChangedAll()
 		h.server.refresh()
 	}()
 	for h.updated(previous) == 0 {

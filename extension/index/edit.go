@@ -100,8 +100,8 @@ type edit struct {
 	// dependents are those that are named now and were not before, and the reverse.
 	dependents map[dependent]struct{}
 
-	// endpoints are the dependents with other localities, and reshaped the targets with
-	// further changes.
+	// endpoints are the dependents that differ, and reshaped the targets among them whose
+	// clusters do.
 	endpoints []dependent
 	reshaped  []ir.TargetKey
 

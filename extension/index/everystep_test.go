@@ -182,9 +182,15 @@ func TestEveryStep(t *testing.T) {
 					}
 				}
 			}
+			changes := s.Subscribe()
+			defer changes.Close()
 			for step := range 60 {
+				previous := s.Snapshot()
 				description := p.step(s, r, secrets)
 				p.watch(s)
+				if missing := unannounced(previous, s.Snapshot(), changes.Take()); len(missing) > 0 {
+					t.Fatalf("seed %d, step %d: %s: subscribers do not learn of changes of %v", seed, step, description, missing)
+				}
 				fresh := p.fresh(r)
 				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(ir.KeyPair{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: -want, +got\n%s", seed, step, description, diff)
@@ -205,6 +211,32 @@ func TestEveryStep(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unannounced returns the endpoint lists that differ between two snapshots, and whose names subscribers do not
+// get.
+func unannounced(previous, current *ir.Snapshot, names []string) []string {
+	lists := map[string]bool{}
+	for _, s := range []*ir.Snapshot{previous, current} {
+		for t := range s.Targets() {
+			lists[t.Key.ClusterName()] = true
+		}
+		for r := range s.Routes() {
+			for _, n := range ruleNames(r) {
+				lists[n] = true
+			}
+		}
+	}
+	var out []string
+	for l := range lists {
+		old, existed := previous.Shares(l)
+		shares, exists := current.Shares(l)
+		if (existed != exists || !reflect.DeepEqual(old, shares)) && !slices.Contains(names, l) {
+			out = append(out, l)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // TestEverySection checks that the objects of TestEveryStep fill every table of the snapshot, and

@@ -171,9 +171,10 @@ func TestRevision(t *testing.T) {
 			names:  []string{"tailscale/endpoints/shop/edge/5432/http", "tailscale/rule/httproute/shop/mixed", "tailscale/services/shop/web/80/http"},
 		},
 		"Shape": {
-			reason:  "A threshold should change the shape and no endpoints.",
+			reason:  "A threshold should change the shape, and the endpoint list, which has it.",
 			change:  services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], loadBalancing: {failoverPolicy: {healthThreshold: 50}}}`),
 			greater: true,
+			names:   []string{"tailscale/services/shop/web/80/http"},
 		},
 		"Missing": {
 			reason:  "A reference that becomes invalid should change the shape.",
@@ -189,14 +190,16 @@ func TestRevision(t *testing.T) {
 			names:   []string{"tailscale/services/shop/web/80/http", "tailscale/services/shop/web/81/http"},
 		},
 		"Grant": {
-			reason:  "A reference that becomes permitted should change the revision.",
+			reason:  "A reference that becomes permitted should change the revision, and the endpoints of its rule.",
 			change:  grant,
 			greater: true,
+			names:   []string{"tailscale/rule/httproute/shop/mixed"},
 		},
 		"Pin": {
 			reason:  "A policy on a rule should give the rule a separate cluster.",
 			change:  pinRule,
 			greater: true,
+			names:   []string{"tailscale/rule/httproute/shop/mixed"},
 		},
 		"OtherRoute": {
 			reason: "A route without a backend of our kinds should change nothing.",

@@ -38,7 +38,7 @@ func (s *Store) Subscribe() *Subscription {
 // Changed returns a channel that receives a value when names can be taken.
 func (s *Subscription) Changed() <-chan struct{} { return s.wake }
 
-// Take returns the names of the endpoint lists that changed since the last call: of targets,
+// Take returns the names of the endpoint lists that may have changed since the last call: of targets,
 // and of rules with several backends in the form of RuleName, even if no single cluster
 // holds all backends. The names are in no order, each once, and must not be changed. The
 // Snapshot already has the changes.
@@ -116,8 +116,9 @@ func (s *Store) publish(e *edit) {
 		most += 1 + len(s.namedBy[c])
 	}
 	names := make([]string, 0, most)
-	// A route may name several dependents. A single dependent cannot name it twice.
-	seen := map[entry]struct{}{}
+	// A route may name several dependents, and have a grant besides. A single dependent cannot name it
+	// twice.
+	seen, alone := map[entry]struct{}{}, len(e.endpoints) <= 1 && len(e.entries) == 0
 	for _, c := range e.endpoints {
 		if c.target != (ir.TargetKey{}) {
 			names = append(names, c.target.ClusterName())
@@ -126,12 +127,19 @@ func (s *Store) publish(e *edit) {
 			if _, ok := e.routes[k]; ok {
 				continue
 			}
-			if len(e.endpoints) > 1 {
+			if !alone {
 				if _, ok := seen[k]; ok {
 					continue
 				}
 				seen[k] = struct{}{}
 			}
+			names = append(names, s.ruleNames[k]...)
+		}
+	}
+	for k := range e.entries {
+		// A grant changes which backends the rules of a route have, and not the route.
+		_, changed := e.routes[k]
+		if _, ok := seen[k]; !ok && !changed && k.section == routeSection {
 			names = append(names, s.ruleNames[k]...)
 		}
 	}

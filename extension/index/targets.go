@@ -256,12 +256,10 @@ func rebuildTarget(s *Store, e *edit, v *view, c dependent) {
 		return
 	}
 	e.next.Targets.Set(e.next, c.target, current)
+	e.endpoints = append(e.endpoints, c)
 	if old == nil || old.Missing != current.Missing || !reflect.DeepEqual(old.Shape, current.Shape) {
 		e.resum(shapeSum(old), shapeSum(current))
 		e.reshaped = append(e.reshaped, c.target)
-	}
-	if old == nil || !reflect.DeepEqual(old.Localities, current.Localities) {
-		e.endpoints = append(e.endpoints, c)
 	}
 	e.tlsPolicies = e.tlsPolicies || old != nil && !slices.Equal(old.TLSPolicies, current.TLSPolicies)
 }

@@ -130,6 +130,18 @@ func (s *Snapshot) Shares(name string) ([]EndpointShare, bool) {
 	return []EndpointShare{targetShare(t, 1)}, true
 }
 
+// CanonicalList returns the one name of an endpoint list that may be written in several ways, such as with a
+// port of five digits. Other names are returned unchanged.
+func CanonicalList(name string) string {
+	if n, ok := parseRuleName(name); ok {
+		return n.String()
+	}
+	if k, err := ParseClusterName(name); err == nil {
+		return k.ClusterName()
+	}
+	return name
+}
+
 // ListNamespace returns the namespace of the target or route of an endpoint list. Empty if the name is
 // not one of a list.
 func ListNamespace(name string) string {

@@ -248,6 +248,11 @@ func (s *Snapshot) HasTuning(t Tuning) bool {
 	return name == "" || s.tables.Tunings.Get(name) > 0
 }
 
+// HasSameTunings reports whether the tunings of another snapshot are the same. It may report false for equal ones.
+func (s *Snapshot) HasSameTunings(other *Snapshot) bool {
+	return s.tables.Tunings.shards == other.tables.Tunings.shards
+}
+
 // PutSettings replaces the settings of a route in a Draft.
 func (t *Tables) PutSettings(d *Draft, k RouteKey, v Settings) {
 	for _, tuning := range t.Settings.Get(k).Tunings {
