@@ -68,9 +68,9 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go code.
 	$(CONTROLLER_GEN) crd paths=./apis/function/... output:crd:dir=$(OUT)/inputs
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
 	go run ./hack/xrdgen $(OUT)/crds $(OUT)/xrds
-	rm -f package/configuration/xrds/*.yaml package/function/input/*.yaml
-	mv $(OUT)/xrds/*.yaml package/configuration/xrds/ && mv $(OUT)/inputs/*.yaml package/function/input/
-	go test ./package/... -update
+	rm -f package/configuration/xrds/*.yaml && mv $(OUT)/xrds/*.yaml package/configuration/xrds/
+	rm -f package/function/input/*.yaml && mv $(OUT)/inputs/*.yaml package/function/input/
+	go test ./package/configuration-claims ./package/function/input -update
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
 	go run ./hack/metricsgen docs/reference/metrics.md
 

@@ -53,7 +53,7 @@ Next, see "A new kind" in CONTRIBUTING.md:
   1. the fields of the types, and the calls of Tailscale's API with their source
   2. the simulator: routes and scope in internal/tailnetsim
   3. the OAuth scope in docs/credentials.md
-  4. make generate
+  4. make generate, and go test ./test/gitops -update, which writes the health checks of deploy
   5. make test-unit, and make test-controllers
 `
 

@@ -16,7 +16,7 @@ import (
 const root = "../.."
 
 // copied are the files and folders that a scaffold changes or needs to compile.
-var copied = []string{"go.mod", "go.sum", "apis", "internal", "hack", "test/integration", "test/apiserver", "test/gitops", "test/retry", "examples/managed", "package", "deploy/kustomization"}
+var copied = []string{"go.mod", "go.sum", "apis", "internal", "hack", "test/integration", "test/apiserver", "test/gitops", "test/retry", "examples/managed", "package", "deploy", "cluster/charts"}
 
 func copyTree(t *testing.T) string {
 	t.Helper()
@@ -69,9 +69,11 @@ func TestScaffold(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"tool", "-modfile=hack/tools/controller-gen/go.mod", "controller-gen", "object:headerFile=hack/boilerplate.go.txt", "paths=./apis/tailnet/..."},
+		{"tool", "-modfile=hack/tools/controller-gen/go.mod", "controller-gen", "crd", "paths=./apis/tailnet/...", "output:crd:dir=package/provider/crds"},
 		{"tool", "-modfile=hack/tools/angryjet/go.mod", "angryjet", "generate-methodsets", "--header-file=hack/boilerplate.go.txt", "./apis/tailnet/..."},
 		{"vet", "-tags=integration", "./apis/tailnet/...", "./internal/tailscale", "./internal/controller", "./internal/controller/usergroup", "./test/integration"},
 		{"test", "./internal/controller", "./internal/controller/usergroup"},
+		{"test", "./internal/plugin", "./test/gitops", "-run", "TestUninstallKinds|TestKinds"},
 		append([]string{"run", "./hack/wording"}, want...),
 	} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)

@@ -96,5 +96,6 @@ func skipped(dir string) bool {
 // they stand.
 func generated(path string) bool {
 	return strings.HasPrefix(filepath.Base(path), "zz_generated") ||
-		within(path, []string{"docs/reference", "package/provider/crds", "package/function/input", "package/configuration/xrds", "cluster/charts/tailscale-gateway-extension/files/crds"})
+		filepath.Ext(path) == ".yaml" && within(path, []string{"package/function/input"}) ||
+		within(path, []string{"docs/reference", "package/provider/crds", "package/configuration/xrds", "cluster/charts/tailscale-gateway-extension/files/crds"})
 }

@@ -19,6 +19,8 @@ import (
 	pkgmetav1 "github.com/crossplane/crossplane/apis/v2/pkg/meta/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	claims "github.com/tailscale-gateway/tailscale-gateway/package/configuration-claims"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
 func TestProducts(t *testing.T) {
@@ -135,25 +137,32 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestDerived checks that packages have their derived files.
+// TestDerived checks that packages have their derived files, and not the incomplete ones of their folders.
 func TestDerived(t *testing.T) {
 	t.Chdir("../..")
-	for name, want := range map[string][]string{
-		products.Function:            {"/input/fn.gateway.tailscale.com_tailscaleservicesinputs.yaml"},
-		products.ConfigurationClaims: {"/activationpolicy.yaml", "/compositions/tailscaleservices.yaml", "/xrds/gateway.tailscale.com_tailscaleservices.yaml"},
-	} {
-		for _, p := range products.All() {
-			if p.Name != name {
-				continue
-			}
+	inputs, err := input.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string][]byte{products.Function: {}}
+	for f, b := range inputs {
+		want[products.Function][filepath.Join("input", f)] = b
+	}
+	if want[products.ConfigurationClaims], err = claims.Files(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range products.All() {
+		for path, b := range want[p.Name] {
 			fs, err := (&buildCmd{Version: "v1.2.3"}).completed(p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, path := range want {
-				if b, err := afero.ReadFile(fs, path); err != nil || bytes.Contains(b, []byte("spec:\n              x-kubernetes-preserve-unknown-fields")) {
-					t.Errorf("%s lacks a complete %s: %v", name, path, err)
-				}
+			got, err := afero.ReadFile(fs, filepath.Join("/", path))
+			if err != nil {
+				t.Errorf("%s: %v", p.Name, err)
+			}
+			if diff := cmp.Diff(string(b), string(got)); diff != "" {
+				t.Errorf("%s: %s: -want, +got:\n%s", p.Name, path, diff)
 			}
 		}
 	}

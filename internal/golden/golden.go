@@ -57,14 +57,19 @@ func Compare(t *testing.T, path string, actual []byte, digests *Digests) {
 	}
 }
 
-// Sums returns the SHA-256 digests of files, in the format of sha256sum: a change of a large file that others
-// determine shows in one line.
-func Sums(files map[string][]byte) []byte {
+// CompareSums fails the test unless the file at a path has the SHA-256 digests of files, in the format of
+// sha256sum. A change of a large file that others determine shows in one line; "go run ./hack/derive" writes the
+// files themselves.
+func CompareSums(t *testing.T, path string, files map[string][]byte) {
+	t.Helper()
 	out := &bytes.Buffer{}
 	for _, f := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(out, "%x  %s\n", sha256.Sum256(files[f]), f)
 	}
-	return out.Bytes()
+	Compare(t, path, out.Bytes(), nil)
+	if t.Failed() {
+		t.Log("go run ./hack/derive writes the files to _out/derived: compare those of two commits")
+	}
 }
 
 // Prune fails the test for each file that matches a pattern and that no test made. With -update

@@ -9,11 +9,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -48,36 +50,47 @@ Exit codes: 0 if nothing would stay in a tailnet, 1 if something would, 2 if the
 // A stage is a set of kinds that are deleted together, before the next stage.
 type stage []schema.GroupVersionKind
 
-// stages returns all kinds that users create, in the order of deletion: services before the proxies
+// stages returns all kinds of a scheme that users create, in the order of deletion: services before the proxies
 // that serve them, and the tailnets, with their credentials, at the end.
-func stages() []stage {
+func stages(s *runtime.Scheme) []stage {
 	g, t := gatewayv1alpha1.SchemeGroupVersion.WithKind, v1alpha1.SchemeGroupVersion.WithKind
-	return []stage{
+	out := []stage{
 		{g(gatewayv1alpha1.TailscaleGatewayKind)},
 		{g(gatewayv1alpha1.TailscaleServicesKind)},
 		{g(gatewayv1alpha1.TailscaleProxyGroupKind), g(gatewayv1alpha1.TailscaleEndpointsKind)},
 		{t(v1alpha1.VIPServiceKind), t(v1alpha1.MachineSetKind), t(v1alpha1.MachineKind)},
-		{
-			t(v1alpha1.AuthKeyKind), t(v1alpha1.ContactsKind), t(v1alpha1.DNSKind), t(v1alpha1.DeviceKind), t(v1alpha1.DiscoveryKind),
-			t(v1alpha1.FederatedIdentityKind), t(v1alpha1.LogstreamConfigurationKind), t(v1alpha1.OAuthClientKind), t(v1alpha1.PolicyFragmentKind),
-			t(v1alpha1.PostureIntegrationKind), t(v1alpha1.SplitDNSKind), t(v1alpha1.WebhookKind),
-		},
+		// Other managed kinds.
+		nil,
 		{g(gatewayv1alpha1.TailscaleTailnetKind)},
 		{t(v1alpha1.TailnetKind)},
 		{t(v1alpha1.ProviderConfigKind), t(v1alpha1.ClusterProviderConfigKind)},
 	}
+	others := &out[4]
+	named := slices.Concat(out...)
+	for _, kind := range sortedKeys(managedLists(s)) {
+		if !slices.Contains(named, t(kind)) {
+			*others = append(*others, t(kind))
+		}
+	}
+	return out
 }
 
-// holding returns empty lists of the managed kinds that make or set something in a tailnet, by kind.
-func holding() map[string]resource.ManagedList {
-	out := marking()
-	out[v1alpha1.ContactsKind] = &v1alpha1.ContactsList{}
-	out[v1alpha1.DNSKind] = &v1alpha1.DNSList{}
-	out[v1alpha1.LogstreamConfigurationKind] = &v1alpha1.LogstreamConfigurationList{}
-	out[v1alpha1.PostureIntegrationKind] = &v1alpha1.PostureIntegrationList{}
-	out[v1alpha1.SplitDNSKind] = &v1alpha1.SplitDNSList{}
-	out[v1alpha1.TailnetKind] = &v1alpha1.TailnetList{}
-	out[v1alpha1.WebhookKind] = &v1alpha1.WebhookList{}
+// managedLists returns empty lists of the managed kinds in a scheme, by kind.
+func managedLists(s *runtime.Scheme) map[string]resource.ManagedList {
+	out := map[string]resource.ManagedList{}
+	for name, t := range s.KnownTypes(v1alpha1.SchemeGroupVersion) {
+		if l, ok := reflect.New(t).Interface().(resource.ManagedList); ok {
+			out[strings.TrimSuffix(name, "List")] = l
+		}
+	}
+	return out
+}
+
+// holding returns empty lists of the managed kinds in a scheme that make or set something in a tailnet, by kind.
+func holding(s *runtime.Scheme) map[string]resource.ManagedList {
+	out := managedLists(s)
+	// A Discovery only reads.
+	delete(out, v1alpha1.DiscoveryKind)
 	return out
 }
 
@@ -107,7 +120,7 @@ func (c *uninstallCmd) Run(s *session) error {
 		return err
 	}
 	u := uninstallation{Holders: []holder{}, Commands: []string{}}
-	for kind, l := range holding() {
+	for kind, l := range holding(kube.Scheme()) {
 		if err := list(s.ctx, kube, kind, l); err != nil {
 			return err
 		}
@@ -160,9 +173,9 @@ func joined[T ~string](values []T) string {
 }
 
 // commands returns the commands that delete all objects that no other object controls.
-func commands(ctx context.Context, kube client.Reader) ([]string, error) {
+func commands(ctx context.Context, kube client.Client) ([]string, error) {
 	out := []string{}
-	for _, st := range stages() {
+	for _, st := range stages(kube.Scheme()) {
 		for _, gvk := range st {
 			l := &metav1.PartialObjectMetadataList{}
 			l.SetGroupVersionKind(listKind(gvk))

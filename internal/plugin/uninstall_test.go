@@ -50,7 +50,7 @@ func TestUninstallKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	staged := map[string]bool{}
-	for _, st := range stages() {
+	for _, st := range stages(s) {
 		for _, k := range st {
 			staged[k.Kind] = true
 		}
@@ -64,11 +64,11 @@ func TestUninstallKinds(t *testing.T) {
 			continue
 		}
 		// A Discovery only reads.
-		if holding()[kind] == nil && kind != v1alpha1.DiscoveryKind {
-			t.Errorf("holding() lacks the kind %s", kind)
+		if holding(s)[kind] == nil && kind != v1alpha1.DiscoveryKind {
+			t.Errorf("holding(...) lacks the kind %s", kind)
 		}
 		if !staged[kind] {
-			t.Errorf("stages() lacks the kind %s", kind)
+			t.Errorf("stages(...) lacks the kind %s", kind)
 		}
 	}
 }

@@ -31,27 +31,27 @@ func Files() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return derive(files)
+}
+
+// derive returns the files for claims that correspond to those of a configuration.
+func derive(files map[string][]byte) (map[string][]byte, error) {
 	// Kinds that have a claim.
 	claimed := map[string]bool{}
-	out := make(map[string][]byte, len(files))
-	for f, b := range files {
-		if path.Dir(f) != "xrds" {
-			continue
-		}
-		if out[f], err = convertDefinition(b, claimed); err != nil {
-			return nil, errors.Wrapf(err, "cannot convert %s", f)
-		}
-	}
-	for f, b := range files {
-		switch path.Dir(f) {
-		case "xrds":
-		case "compositions":
-			if out[f], err = convertComposition(b, claimed); err != nil {
+	// The managed kinds are the same.
+	out := maps.Clone(files)
+	for _, folder := range []struct {
+		name    string
+		convert func(data []byte, claimed map[string]bool) ([]byte, error)
+	}{{"xrds", convertDefinition}, {"compositions", convertComposition}} {
+		for f, b := range files {
+			if path.Dir(f) != folder.name {
+				continue
+			}
+			var err error
+			if out[f], err = folder.convert(b, claimed); err != nil {
 				return nil, errors.Wrapf(err, "cannot convert %s", f)
 			}
-		default:
-			// The managed kinds are the same.
-			out[f] = b
 		}
 	}
 	return out, nil

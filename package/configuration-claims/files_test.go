@@ -11,10 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 
-	apiextv2 "github.com/crossplane/crossplane/apis/v2/apiextensions/v2"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
-	"github.com/tailscale-gateway/tailscale-gateway/package/configuration"
 )
 
 // TestFiles checks the digests of the derived files.
@@ -23,168 +20,122 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, "files.sha256", golden.Sums(files), nil)
+	golden.CompareSums(t, "files.sha256", files)
 }
 
-const xrd = `apiVersion: apiextensions.crossplane.io/v2
+const xrd = `
+apiVersion: apiextensions.crossplane.io/v2
 kind: CompositeResourceDefinition
-metadata:
-  name: things.example.org
+metadata: {name: things.example.org}
 spec:
-  defaultCompositionRef:
-    name: things.example.org
+  defaultCompositionRef: {name: things.example.org}
   group: example.org
-  names:
-    categories:
-    - crossplane
-    - tailscale
-    kind: Thing
-    listKind: ThingList
-    plural: things
-    shortNames:
-    - th
-    singular: thing
+  names: {kind: Thing, listKind: ThingList, plural: things, singular: thing, shortNames: [th], categories: [crossplane, tailscale]}
   scope: Namespaced
   versions:
-  - additionalPrinterColumns:
-    - jsonPath: .spec.size
-      name: SIZE
-      type: string
-    name: v1
-    referenceable: true
-    schema:
-      openAPIV3Schema:
-        properties:
-          spec:
-            properties:
-              size:
-                type: string
-            type: object
-        required:
-        - spec
-        type: object
+  - name: v1
     served: true
+    referenceable: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: string}}}}}}
 `
 
-const claimsXRD = `apiVersion: apiextensions.crossplane.io/v1
-kind: CompositeResourceDefinition
-metadata:
-  name: xthings.example.org
+const composition = `
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: things.example.org}
 spec:
-  claimNames:
-    categories:
-    - crossplane
-    - tailscale
-    kind: Thing
-    listKind: ThingList
-    plural: things
-    shortNames:
-    - th
-    singular: thing
+  compositeTypeRef: {apiVersion: example.org/v1, kind: Thing}
+  mode: Pipeline
+  pipeline: [{step: make, functionRef: {name: make-thing}}]
+`
+
+const claimsXRD = `
+apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata: {name: xthings.example.org}
+spec:
+  claimNames: {kind: Thing, listKind: ThingList, plural: things, singular: thing, shortNames: [th], categories: [crossplane, tailscale]}
   defaultCompositeDeletePolicy: Foreground
-  defaultCompositionRef:
-    name: xthings.example.org
+  defaultCompositionRef: {name: xthings.example.org}
   group: example.org
-  names:
-    categories:
-    - crossplane
-    kind: XThing
-    listKind: XThingList
-    plural: xthings
-    singular: xthing
+  names: {kind: XThing, listKind: XThingList, plural: xthings, singular: xthing, categories: [crossplane]}
   scope: LegacyCluster
   versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: string}}}}}}
 `
 
-func TestConvert(t *testing.T) {
-	_, versions, _ := strings.Cut(xrd, "  versions:\n")
-
+func TestDerive(t *testing.T) {
+	cluster := strings.NewReplacer("Namespaced", "Cluster", "Thing", "Other", "thing", "other")
 	type want struct {
-		out string
-		err error
+		files map[string]string
+		err   error
 	}
 	cases := map[string]struct {
 		reason string
-		input  string
+		files  map[string]string
 		want   want
 	}{
 		"Claims": {
-			reason: "Claims have the names of the kind, composites others, and both its columns and schema.",
-			input:  xrd,
-			want:   want{out: claimsXRD + versions},
+			reason: "Claims have the names of the kind, composites others, and both its schema; a Composition is for the composites.",
+			files:  map[string]string{"xrds/things.yaml": xrd, "compositions/things.yaml": composition},
+			want: want{files: map[string]string{
+				"xrds/things.yaml":         claimsXRD,
+				"compositions/things.yaml": strings.NewReplacer("name: things", "name: xthings", "kind: Thing", "kind: XThing").Replace(composition),
+			}},
+		},
+		"Cluster": {
+			reason: "A kind in no namespace has no claims, and the same Composition.",
+			files:  map[string]string{"xrds/others.yaml": cluster.Replace(xrd), "compositions/others.yaml": cluster.Replace(composition)},
+			want:   want{files: map[string]string{"xrds/others.yaml": cluster.Replace(xrd), "compositions/others.yaml": cluster.Replace(composition)}},
+		},
+		"Others": {
+			reason: "Other files are the same.",
+			files:  map[string]string{"activationpolicy.yaml": "kind: Some"},
+			want:   want{files: map[string]string{"activationpolicy.yaml": "kind: Some"}},
 		},
 		"ErrReservedProperty": {
 			reason: "Crossplane would take the field for its own.",
-			input:  strings.ReplaceAll(xrd, "size:", "resourceRef:"),
+			files:  map[string]string{"xrds/things.yaml": strings.ReplaceAll(xrd, "size:", "resourceRef:")},
+			want:   want{err: cmpopts.AnyError},
+		},
+		"ErrNoXRD": {
+			reason: "Fields that no definition has are refused.",
+			files:  map[string]string{"xrds/things.yaml": "specs: {}"},
 			want:   want{err: cmpopts.AnyError},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			namespaced := &apiextv2.CompositeResourceDefinition{}
-			if err := yaml.UnmarshalStrict([]byte(tc.input), namespaced); err != nil {
-				t.Fatal(err)
+			files := map[string][]byte{}
+			for f, y := range tc.files {
+				files[f] = []byte(y)
 			}
-			xrd, err := convert(namespaced)
+			derived, err := derive(files)
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
-				t.Errorf("%s\nconvert(...): -want error, +got error:\n%s", tc.reason, diff)
+				t.Errorf("\n%s\nderive(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
-			if err != nil {
-				return
+			got, want := map[string]any{}, map[string]any{}
+			for f, b := range derived {
+				got[f] = parse(t, b)
 			}
-			got, err := configuration.Encode(xrd)
-			if err != nil {
-				t.Fatal(err)
+			for f, y := range tc.want.files {
+				want[f] = parse(t, []byte(y))
 			}
-			if diff := cmp.Diff(tc.want.out, string(got)); diff != "" {
-				t.Errorf("%s\nconvert(...): -want, +got:\n%s", tc.reason, diff)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("\n%s\nderive(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-func TestConvertComposition(t *testing.T) {
-	composition := func(name, kind string) string {
-		return `apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata:
-  name: ` + name + `.example.org
-spec:
-  compositeTypeRef:
-    apiVersion: example.org/v1
-    kind: ` + kind + `
-  mode: Pipeline
-  pipeline:
-  - functionRef:
-      name: make-thing
-    step: make
-`
+func parse(t *testing.T, b []byte) any {
+	t.Helper()
+	var out any
+	if err := yaml.Unmarshal(b, &out); err != nil {
+		t.Fatal(err)
 	}
-	cases := map[string]struct {
-		reason string
-		input  string
-		want   string
-	}{
-		"Claimed": {
-			reason: "A Composition is for the composites of claims.",
-			input:  composition("things", "Thing"),
-			want:   composition("xthings", "XThing"),
-		},
-		"NotClaimed": {
-			reason: "A kind without claims has the same Composition.",
-			input:  composition("others", "Other"),
-			want:   composition("others", "Other"),
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := convertComposition([]byte(tc.input), map[string]bool{"Thing": true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
-				t.Errorf("%s\nconvertComposition(...): -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
+	return out
 }

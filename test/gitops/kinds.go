@@ -6,11 +6,14 @@ package gitops
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -35,10 +38,7 @@ var checks = map[Check]map[schema.GroupVersion][]string{
 		gatewayv1alpha1.SchemeGroupVersion: {"TailscaleEndpoints", "TailscaleGateway", "TailscaleProxyGroup", "TailscaleServices", "TailscaleTailnet"},
 	},
 	Managed: {
-		tailnetv1alpha1.SchemeGroupVersion: {
-			"AuthKey", "Contacts", "DNS", "Device", "Discovery", "FederatedIdentity", "LogstreamConfiguration", "Machine",
-			"OAuthClient", "PolicyFragment", "PostureIntegration", "SplitDNS", "Tailnet", "VIPService", "Webhook",
-		},
+		tailnetv1alpha1.SchemeGroupVersion: managedKinds(),
 	},
 	MachineSets: {
 		tailnetv1alpha1.SchemeGroupVersion: {"MachineSet"},
@@ -49,6 +49,21 @@ var checks = map[Check]map[schema.GroupVersion][]string{
 	Plain: {
 		tailnetv1alpha1.SchemeGroupVersion: {"ClusterProviderConfig", "GatewayReport", "HealthReport", "ProviderConfig", "ProviderConfigUsage", "ProxySet", "ServiceAttachment"},
 	},
+}
+
+// managedKinds returns the kinds of managed resources.
+func managedKinds() []string {
+	s := runtime.NewScheme()
+	if err := tailnetv1alpha1.AddToScheme(s); err != nil {
+		panic(err) // The types of a group cannot conflict.
+	}
+	var out []string
+	for kind, t := range s.KnownTypes(tailnetv1alpha1.SchemeGroupVersion) {
+		if _, ok := reflect.New(t).Interface().(resource.Managed); ok {
+			out = append(out, kind)
+		}
+	}
+	return out
 }
 
 // CheckOf returns the check of a kind.

@@ -18,7 +18,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, "files.sha256", golden.Sums(files), nil)
+	golden.CompareSums(t, "files.sha256", files)
 }
 
 func TestComplete(t *testing.T) {
