@@ -50,7 +50,7 @@ func (h *hold) step(ctx context.Context, at time.Time, f facts) (bool, time.Time
 		// Tailscaled runs already: only the agent was started again.
 		h.end()
 		return false, time.Time{}
-	case f.stateSeen && f.stateLost:
+	case f.stateLost:
 		h.end()
 		return false, time.Time{}
 	}

@@ -60,7 +60,7 @@ type KernelOptions struct {
 type kernelRole struct {
 	plainRole
 
-	// on reports whether the kernel forwards packets. Otherwise the options are empty.
+	// enabled reports whether the kernel forwards packets. Otherwise the options are empty.
 	enabled bool
 	KernelOptions
 
