@@ -175,10 +175,14 @@ func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 
 // listOfKind returns the shared list of a kind, which the first call creates. The name is that of its
 // list call in metrics.
-func listOfKind[T any](c *Client, name string, match func(item T, key string) bool, load func(context.Context) ([]T, time.Time, error)) *list[T] {
+func listOfKind[T any](c *Client, name string, match func(item T, key string) bool, load func(*Client, context.Context) ([]T, time.Time, error)) *list[T] {
 	l, ok := c.lists.Load(name)
 	if !ok {
-		l, _ = c.lists.LoadOrStore(name, &list[T]{match: match, clock: c.clock, load: counted(c.metrics, name, load)})
+		// The list outlives the caller, and must not keep its guard and its signer.
+		plain := *c
+		plain.guard, plain.signer = nil, nil
+		bound := func(ctx context.Context) ([]T, time.Time, error) { return load(&plain, ctx) }
+		l, _ = c.lists.LoadOrStore(name, &list[T]{match: match, clock: c.clock, load: counted(c.metrics, name, bound)})
 	}
 	return l.(*list[T]) //nolint:errcheck,forcetypeassert // No two kinds have the same name.
 }

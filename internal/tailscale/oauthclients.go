@@ -66,7 +66,7 @@ func (c *Client) listKeys(ctx context.Context, all bool) ([]Key, time.Time, erro
 
 // credentials returns the shared list of OAuth clients and federated identities.
 func (c *Client) credentials() *list[Key] {
-	return listOfKind(c, "trust-credentials", isKey, c.loadTrustCredentials)
+	return listOfKind(c, "trust-credentials", isKey, (*Client).loadTrustCredentials)
 }
 
 // TrustCredentials returns the tailnet's OAuth clients and federated identities,

@@ -51,7 +51,7 @@ func (c *Client) loadPostureIntegrations(ctx context.Context) ([]PostureIntegrat
 
 // integrations returns the shared list of posture integrations.
 func (c *Client) integrations() *list[PostureIntegration] {
-	return listOfKind(c, "posture-integrations", isPostureIntegration, c.loadPostureIntegrations)
+	return listOfKind(c, "posture-integrations", isPostureIntegration, (*Client).loadPostureIntegrations)
 }
 
 // PostureIntegrations returns the tailnet's integrations from a shared list.

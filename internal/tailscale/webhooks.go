@@ -25,7 +25,7 @@ func (c *Client) loadWebhooks(ctx context.Context) ([]Webhook, time.Time, error)
 
 // webhooks returns the shared list of webhooks.
 func (c *Client) webhooks() *list[Webhook] {
-	return listOfKind(c, "webhooks", isWebhook, c.loadWebhooks)
+	return listOfKind(c, "webhooks", isWebhook, (*Client).loadWebhooks)
 }
 
 // Webhooks returns the tailnet's webhooks from a shared list.
