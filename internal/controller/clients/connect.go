@@ -100,14 +100,14 @@ func (c *Connector) Recording(f Facts) *Connector {
 	return &out
 }
 
-// NewConnector returns a Connector. Clients come from the pool, and permits go into the record.
+// NewConnector returns a Connector. Clients come from the pool, and permits go into the store.
 // ProviderConfigs may name the hosts, and those of ClusterProviderConfigs.
-func NewConnector(kube client.Client, pool *tailscale.Pool, r *permits.Store, hosts tailscale.Hosts) *Connector {
+func NewConnector(kube client.Client, pool *tailscale.Pool, store *permits.Store, hosts tailscale.Hosts) *Connector {
 	return &Connector{
 		kube:       kube,
 		usage:      resource.NewProviderConfigUsageTracker(kube, &v1alpha1.ProviderConfigUsage{}),
 		pool:       pool,
-		permits:    r,
+		permits:    store,
 		hosts:      hosts,
 		namespaces: &namespaces{kube: kube},
 	}

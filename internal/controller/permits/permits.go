@@ -3,7 +3,7 @@
 
 // Package permits records which managed resources a provider config has allowed to act on its
 // tailnet, and which tailnet that was. A resource that loses its permission may still clean up what
-// it made. A resource that never had it may not, regardless of its annotations and status. The record
+// it made. A resource that never had it may not, regardless of its annotations and status. The store
 // is therefore in Secrets of the provider's namespace, where tenants cannot write, and identifies
 // resources by their UID, which no user can choose.
 package permits
@@ -128,28 +128,28 @@ func shardOf(uid types.UID) int {
 }
 
 // Has reports whether a resource was once allowed by a config.
-func (r *Store) Has(ctx context.Context, uid, config types.UID) (bool, error) {
-	_, ok, err := r.Get(ctx, uid, config)
+func (s *Store) Has(ctx context.Context, uid, config types.UID) (bool, error) {
+	_, ok, err := s.Get(ctx, uid, config)
 	return ok, err
 }
 
 // Get returns the permit that a config gave a resource, and whether there is one.
-func (r *Store) Get(ctx context.Context, uid, config types.UID) (Permit, bool, error) {
-	s := &r.shards[shardOf(uid)]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := r.load(ctx, shardOf(uid)); err != nil {
+func (s *Store) Get(ctx context.Context, uid, config types.UID) (Permit, bool, error) {
+	sh := &s.shards[shardOf(uid)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if err := s.load(ctx, shardOf(uid)); err != nil {
 		return Permit{}, false, err
 	}
-	b, ok := s.secret.Data[string(uid)]
+	b, ok := sh.secret.Data[string(uid)]
 	p := parse(b)
 	return p, ok && p.Config == config, nil
 }
 
-// Add adds a permit, unless the Store has it. The field Made of a permit of the same config stays.
+// Add adds a permit, unless the Store has it. The field Product of a permit of the same config stays.
 // The permit is stored when Add returns.
-func (r *Store) Add(ctx context.Context, uid types.UID, p Permit) error {
-	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
+func (s *Store) Add(ctx context.Context, uid types.UID, p Permit) error {
+	return s.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		if old := parse(data[string(uid)]); old.Config == p.Config {
 			p.Product = old.Product
 		}
@@ -163,8 +163,8 @@ func (r *Store) Add(ctx context.Context, uid types.UID, p Permit) error {
 
 // Remember sets what a resource made, in the permit that a config gave it. Without such a permit it
 // does nothing.
-func (r *Store) Remember(ctx context.Context, uid, config types.UID, product string) error {
-	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
+func (s *Store) Remember(ctx context.Context, uid, config types.UID, product string) error {
+	return s.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		p := parse(data[string(uid)])
 		if p.Config != config || p.Product == product {
 			return false
@@ -176,24 +176,24 @@ func (r *Store) Remember(ctx context.Context, uid, config types.UID, product str
 }
 
 // Tailnet returns the tailnet in which a resource is managed, as SetTailnet or Move stored it, or "".
-func (r *Store) Tailnet(ctx context.Context, uid types.UID) (string, error) {
-	s := &r.shards[shardOf(uid)]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := r.load(ctx, shardOf(uid)); err != nil {
+func (s *Store) Tailnet(ctx context.Context, uid types.UID) (string, error) {
+	sh := &s.shards[shardOf(uid)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if err := s.load(ctx, shardOf(uid)); err != nil {
 		return "", err
 	}
-	return string(s.secret.Data[string(uid)+tailnetSuffix]), nil
+	return string(sh.secret.Data[string(uid)+tailnetSuffix]), nil
 }
 
 // SetTailnet stores the tailnet in which a resource is managed, as a text without spaces.
-func (r *Store) SetTailnet(ctx context.Context, uid types.UID, tailnet string) error {
-	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool { return setTailnet(data, uid, tailnet) })
+func (s *Store) SetTailnet(ctx context.Context, uid types.UID, tailnet string) error {
+	return s.edit(ctx, shardOf(uid), func(data map[string][]byte) bool { return setTailnet(data, uid, tailnet) })
 }
 
 // Move does the same for a resource that leaves another tailnet, with what it made there.
-func (r *Store) Move(ctx context.Context, uid types.UID, tailnet string) error {
-	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
+func (s *Store) Move(ctx context.Context, uid types.UID, tailnet string) error {
+	return s.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		changed := setTailnet(data, uid, tailnet)
 		if p := parse(data[string(uid)]); p.Product != "" {
 			p.Product = ""
@@ -214,18 +214,18 @@ func setTailnet(data map[string][]byte, uid types.UID, tailnet string) bool {
 }
 
 // Forget removes the permit and the tailnet of a resource that is about to be gone.
-func (r *Store) Forget(ctx context.Context, uid types.UID) error {
-	return r.edit(ctx, shardOf(uid), without(string(uid)))
+func (s *Store) Forget(ctx context.Context, uid types.UID) error {
+	return s.edit(ctx, shardOf(uid), without(string(uid)))
 }
 
 // Prune removes the permits of a kind whose resources are gone, such as those whose finalizer was
 // removed by hand. List returns the existing resources; covers reports whether list includes a
 // namespace.
-func (r *Store) Prune(ctx context.Context, kind string, covers func(namespace string) bool, list func(context.Context) ([]types.UID, error)) error {
+func (s *Store) Prune(ctx context.Context, kind string, covers func(namespace string) bool, list func(context.Context) ([]types.UID, error)) error {
 	// Permits that are added while list runs must stay.
 	candidates := map[int][]string{}
-	for i := range r.shards {
-		uids, err := r.permits(ctx, i, func(p Permit) bool { return p.Kind == kind && covers(p.Namespace) })
+	for i := range s.shards {
+		uids, err := s.permits(ctx, i, func(p Permit) bool { return p.Kind == kind && covers(p.Namespace) })
 		if err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (r *Store) Prune(ctx context.Context, kind string, covers func(namespace st
 		if len(uids) == 0 {
 			continue
 		}
-		if err := r.edit(ctx, i, without(uids...)); err != nil {
+		if err := s.edit(ctx, i, without(uids...)); err != nil {
 			return err
 		}
 	}
@@ -264,15 +264,15 @@ func without(uids ...string) func(map[string][]byte) bool {
 }
 
 // permits returns the resources in a shard whose permits match.
-func (r *Store) permits(ctx context.Context, i int, match func(Permit) bool) ([]string, error) {
-	s := &r.shards[i]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := r.load(ctx, i); err != nil {
+func (s *Store) permits(ctx context.Context, i int, match func(Permit) bool) ([]string, error) {
+	sh := &s.shards[i]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if err := s.load(ctx, i); err != nil {
 		return nil, err
 	}
 	var out []string
-	for uid, b := range s.secret.Data {
+	for uid, b := range sh.secret.Data {
 		if match(parse(b)) {
 			out = append(out, uid)
 		}
@@ -281,36 +281,36 @@ func (r *Store) permits(ctx context.Context, i int, match func(Permit) bool) ([]
 }
 
 // load reads a shard, unless it is already loaded. The caller holds the shard's lock.
-func (r *Store) load(ctx context.Context, i int) error {
-	s := &r.shards[i]
-	if s.secret != nil {
+func (s *Store) load(ctx context.Context, i int) error {
+	sh := &s.shards[i]
+	if sh.secret != nil {
 		return nil
 	}
 	secret := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: r.namespace, Name: fmt.Sprintf("%s%d", prefix, i)}
-	err := r.kube.Get(ctx, key, secret)
+	key := types.NamespacedName{Namespace: s.namespace, Name: fmt.Sprintf("%s%d", prefix, i)}
+	err := s.kube.Get(ctx, key, secret)
 	if kerrors.IsNotFound(err) {
-		s.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Type: secretType}
+		sh.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Type: secretType}
 		return nil
 	}
 	if err != nil {
 		return errors.Wrapf(err, "cannot get Secret %s", key)
 	}
-	s.secret = secret
+	sh.secret = secret
 	return nil
 }
 
 // edit changes a shard, and writes it if that made a difference.
-func (r *Store) edit(ctx context.Context, i int, change func(map[string][]byte) bool) error {
-	s := &r.shards[i]
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Store) edit(ctx context.Context, i int, change func(map[string][]byte) bool) error {
+	sh := &s.shards[i]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
 	var err error
 	for range attempts {
-		if err := r.load(ctx, i); err != nil {
+		if err := s.load(ctx, i); err != nil {
 			return err
 		}
-		next := s.secret.DeepCopy()
+		next := sh.secret.DeepCopy()
 		if next.Data == nil {
 			next.Data = map[string][]byte{}
 		}
@@ -318,25 +318,25 @@ func (r *Store) edit(ctx context.Context, i int, change func(map[string][]byte) 
 			return nil
 		}
 		if next.GetResourceVersion() == "" {
-			err = r.kube.Create(ctx, next)
+			err = s.kube.Create(ctx, next)
 		} else {
-			err = r.kube.Update(ctx, next)
+			err = s.kube.Update(ctx, next)
 		}
 		if err == nil {
-			s.secret = next
+			sh.secret = next
 			return nil
 		}
 		// After any error, the stored content is unknown.
-		s.secret = nil
+		sh.secret = nil
 		if !kerrors.IsConflict(err) && !kerrors.IsAlreadyExists(err) && !kerrors.IsNotFound(err) {
 			break
 		}
 	}
-	return errors.Wrapf(err, "cannot write Secret %s/%s%d", r.namespace, prefix, i)
+	return errors.Wrapf(err, "cannot write Secret %s/%s%d", s.namespace, prefix, i)
 }
 
 // Configs returns the UIDs of the provider configs that the Store in a namespace names, sorted. The
-// record outlives the provider.
+// Store outlives the provider.
 func Configs(ctx context.Context, kube client.Reader, namespace string) ([]types.UID, error) {
 	var out []types.UID
 	for i := range shards {
