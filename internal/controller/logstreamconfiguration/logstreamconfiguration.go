@@ -44,7 +44,7 @@ type external struct {
 // Observe compares the configuration of the object's type of logs with the spec. It requests it
 // directly, because a tailnet has at most two.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (managed.ExternalObservation, error) {
-	if err := e.claimConflict(ctx, mg); err != nil {
+	if err := e.checkConflict(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	t := logType(mg)
@@ -95,7 +95,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfigurat
 
 func logType(mg *v1alpha1.LogstreamConfiguration) string { return string(mg.Spec.ForProvider.LogType) }
 
-func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) error {
+func (e *external) checkConflict(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) error {
 	return ownership.CheckConflict(ctx, e.kube, &v1alpha1.LogstreamConfigurationList{}, v1alpha1.LogstreamConfigurationKind, mg, func(o resource.Managed) string {
 		if l, ok := o.(*v1alpha1.LogstreamConfiguration); ok {
 			return logType(l) + " logs"

@@ -53,7 +53,7 @@ type external struct {
 
 // Observe compares the client in the shared list with the spec.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalObservation, error) {
-	if err := e.claimConflict(ctx, mg); err != nil {
+	if err := e.checkConflict(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	if xpmeta.WasDeleted(mg) {
@@ -88,8 +88,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (manag
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", ConnectionDetails: details, Diff: d}, nil
 }
 
-// claimConflict returns an error if an older object names the same client.
-func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.OAuthClient) error {
+// checkConflict returns an error if an older object names the same client.
+func (e *external) checkConflict(ctx context.Context, mg *v1alpha1.OAuthClient) error {
 	return ownership.CheckConflict(ctx, e.kube, &v1alpha1.OAuthClientList{}, v1alpha1.OAuthClientKind, mg, ownership.ByExternalName)
 }
 

@@ -162,7 +162,7 @@ func TestCheckConflict(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(tc.other).Build()
 			err := CheckConflict(t.Context(), kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, tc.self, func(resource.Managed) string { return "the same" })
 			if IsConflict(err) != tc.lost || (err != nil) != tc.lost {
-				t.Fatalf("\n%s\nClaimConflict(...): want a conflict: %t, got %v", tc.reason, tc.lost, err)
+				t.Fatalf("\n%s\nCheckConflict(...): want a conflict: %t, got %v", tc.reason, tc.lost, err)
 			}
 			if tc.lost && tc.self.GetCondition(xpv2.TypeReady).Reason != meta.ReasonConflict {
 				t.Errorf("\n%s\nthe condition does not report the conflict", tc.reason)

@@ -49,7 +49,7 @@ type external struct {
 
 // Observe compares the integration in the shared list with the spec.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalObservation, error) {
-	if err := e.claimConflict(ctx, mg); err != nil {
+	if err := e.checkConflict(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	if xpmeta.WasDeleted(mg) {
@@ -91,7 +91,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", Diff: d}, nil
 }
 
-func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.PostureIntegration) error {
+func (e *external) checkConflict(ctx context.Context, mg *v1alpha1.PostureIntegration) error {
 	return ownership.CheckConflict(ctx, e.kube, &v1alpha1.PostureIntegrationList{}, v1alpha1.PostureIntegrationKind, mg, func(o resource.Managed) string {
 		if p, ok := o.(*v1alpha1.PostureIntegration); ok {
 			return "provider " + p.Spec.ForProvider.Provider

@@ -61,7 +61,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Webhook) (managed.E
 	if xpmeta.WasDeleted(mg) {
 		return e.observeDeleted(ctx, mg)
 	}
-	if err := e.claimConflict(ctx, mg); err != nil {
+	if err := e.checkConflict(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, err
 	}
 	details, err := secrets.Connection(ctx, e.kube, mg)
@@ -98,14 +98,14 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Webhook) (managed.E
 }
 
 func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalObservation, error) {
-	if err := e.claimConflict(ctx, mg); err != nil {
+	if err := e.checkConflict(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	id, err := e.webhooks(mg).FindOwned(ctx, mg)
 	return managed.ExternalObservation{ResourceExists: id != "", ResourceUpToDate: true}, err
 }
 
-func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.Webhook) error {
+func (e *external) checkConflict(ctx context.Context, mg *v1alpha1.Webhook) error {
 	return ownership.CheckConflict(ctx, e.kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, mg, func(o resource.Managed) string {
 		if w, ok := o.(*v1alpha1.Webhook); ok {
 			return "webhook to " + w.Spec.ForProvider.EndpointURL
