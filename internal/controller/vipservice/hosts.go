@@ -61,11 +61,11 @@ type report struct {
 func (c reports) certificate() *xpv2.Condition {
 	var out *xpv2.Condition
 	for _, id := range slices.Sorted(maps.Keys(c)) {
-		rs := c[id]
-		if rs.Reason == "" || out != nil && cmp.Or(cmp.Compare(out.Reason, xpv2.ConditionReason(rs.Reason)), cmp.Compare(out.Message, rs.Message)) <= 0 {
+		r := c[id]
+		if r.Reason == "" || out != nil && cmp.Or(cmp.Compare(out.Reason, xpv2.ConditionReason(r.Reason)), cmp.Compare(out.Message, r.Message)) <= 0 {
 			continue
 		}
-		out = &xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: xpv2.ConditionReason(rs.Reason), Message: rs.Message}
+		out = &xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: xpv2.ConditionReason(r.Reason), Message: r.Message}
 	}
 	return out
 }
@@ -81,9 +81,9 @@ func (c reports) settled(hosts []tailscale.Host) bool {
 	for _, h := range hosts {
 		byID[h.NodeID] = h
 	}
-	for id, rs := range c {
+	for id, r := range c {
 		h, ok := byID[id]
-		if rs.Advertised && (!ok || rs.notAccepted() || !c.configured(h) || !h.Approved()) {
+		if r.Advertised && (!ok || r.notAccepted() || !c.configured(h) || !h.Approved()) {
 			return false
 		}
 	}
@@ -96,14 +96,14 @@ func (c reports) settled(hosts []tailscale.Host) bool {
 // which may be later than the approval (tailscale/tailscale#18821). Control's acceptance of the
 // machine alone does not show that it serves. Where the acceptance is unknown, the approval counts.
 func (c reports) configured(h tailscale.Host) bool {
-	rs, ours := c[h.NodeID]
+	r, ours := c[h.NodeID]
 	if !ours {
 		return h.Ready()
 	}
 	if h.Approved() {
-		return rs.Advertised && !rs.notAccepted()
+		return r.Advertised && !r.notAccepted()
 	}
-	return rs.Advertised && h.Ready()
+	return r.Advertised && h.Ready()
 }
 
 // unlisted returns the node IDs of the machines that should host a service and are not listed as
@@ -113,7 +113,7 @@ func (c reports) unlisted(hosts []tailscale.Host) []string {
 	for _, h := range hosts {
 		delete(out, h.NodeID)
 	}
-	maps.DeleteFunc(out, func(_ string, rs report) bool { return rs.Accepted })
+	maps.DeleteFunc(out, func(_ string, r report) bool { return r.Accepted })
 	return slices.Sorted(maps.Keys(out))
 }
 
@@ -137,16 +137,16 @@ func agentReports(machines []v1alpha1.Machine, service string) reports {
 		}
 		for _, s := range m.Status.Agent.Services {
 			if s.Name == service {
-				rs := report{
+				r := report{
 					Advertised: s.Advertised, Accepted: s.Accepted, Unknown: !s.Accepted && m.Status.Agent.AcceptanceUnknown,
 					Routed: s.Routed, PrimarySeen: m.Status.Agent.PrimaryRoutesSeen, Readvertised: s.Readvertisements,
 					Healthy: s.HealthyBackends, Total: s.TotalBackends,
 					Ports: s.Ports, Unhealthy: s.UnhealthyPorts, Machine: m.GetName(), Endpoints: m.GetLabels()[meta.LabelEndpoints],
 				}
 				if s.Reason != "" {
-					rs.Reason, rs.Message = s.Reason, s.Message
+					r.Reason, r.Message = s.Reason, s.Message
 				}
-				out[id] = rs
+				out[id] = r
 			}
 		}
 	}
@@ -235,15 +235,15 @@ func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, rs reports
 	var out []v1alpha1.ServiceHost
 	for _, h := range hosts {
 		d := byID[h.NodeID]
-		c, local := rs[h.NodeID]
-		if local && !c.Advertised {
+		r, local := rs[h.NodeID]
+		if local && !r.Advertised {
 			// Tailscale may list machines that were approved before, or that have withdrawn.
 			continue
 		}
 		out = append(out, v1alpha1.ServiceHost{
 			NodeID:     h.NodeID,
 			Name:       d.Name,
-			Endpoints:  c.Endpoints,
+			Endpoints:  r.Endpoints,
 			Local:      local,
 			Online:     d.ConnectedToControl,
 			Configured: others.configured(h, rs.configured(h)),

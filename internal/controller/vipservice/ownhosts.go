@@ -76,8 +76,8 @@ func (e *sharing) ownService(mg *v1alpha1.VIPService) string {
 // accepted reports whether control has accepted all hosts whose agents offer a service, as far as
 // that is known.
 func (c reports) accepted() bool {
-	for _, rs := range c {
-		if rs.notAccepted() {
+	for _, r := range c {
+		if r.notAccepted() {
 			return false
 		}
 	}

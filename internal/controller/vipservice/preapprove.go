@@ -103,8 +103,8 @@ func observeTags(mg *v1alpha1.VIPService, rs reports, devices []tailscale.Device
 	var differ []string
 	for i := range devices {
 		d := &devices[i]
-		c, ours := rs[d.NodeID]
-		if ours && c.notAccepted() && len(tags) > 0 && !hasTag(tags, *d) {
+		r, ours := rs[d.NodeID]
+		if ours && r.notAccepted() && len(tags) > 0 && !hasTag(tags, *d) {
 			differ = append(differ, fmt.Sprintf("%s (%s)", d.Name, strings.Join(tailscale.Sorted(d.Tags), ", ")))
 		}
 	}

@@ -73,8 +73,8 @@ func (e *external) observeRemedy(ctx context.Context, mg *v1alpha1.VIPService, o
 	e.remedy = &v1alpha1.RoutingRemedy{Action: action}
 	offline := offlineHosts(o.Hosts)
 	for _, id := range slices.Sorted(maps.Keys(e.reported)) {
-		rs := e.reported[id]
-		if offline(id) || !rs.Advertised || !rs.Accepted {
+		r := e.reported[id]
+		if offline(id) || !r.Advertised || !r.Accepted {
 			continue
 		}
 		i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return meta.NodeIDOf(&m) == id })

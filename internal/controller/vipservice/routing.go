@@ -50,21 +50,21 @@ const (
 func (c reports) routing(offline func(id string) bool) routing {
 	var offers, accepted, dead int
 	silent := false
-	for id, rs := range c {
+	for id, r := range c {
 		switch {
 		case offline(id):
-		case rs.Routed == v1alpha1.RoutingTrue:
+		case r.Routed == v1alpha1.RoutingTrue:
 			return routingRouted
-		case !rs.Advertised:
-		case rs.Routed == "":
+		case !r.Advertised:
+		case r.Routed == "":
 			silent = true
 		default:
 			offers++
 			// Control makes no machine primary that it has not accepted.
-			if rs.Accepted {
+			if r.Accepted {
 				accepted++
 			}
-			if rs.Accepted && rs.Routed == v1alpha1.RoutingFalse {
+			if r.Accepted && r.Routed == v1alpha1.RoutingFalse {
 				dead++
 			}
 		}
@@ -84,8 +84,8 @@ func (c reports) routing(offline func(id string) bool) routing {
 
 // primarySeen reports whether a machine was primary for a service.
 func (c reports) primarySeen() bool {
-	for _, rs := range c {
-		if rs.PrimarySeen {
+	for _, r := range c {
+		if r.PrimarySeen {
 			return true
 		}
 	}

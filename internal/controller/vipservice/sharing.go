@@ -376,11 +376,11 @@ func (c reports) health() *registry.Health {
 	}
 	h := registry.Health{Total: int32(len(c))}
 	healthy, total := int32(0), int32(0)
-	for _, rs := range c {
-		if rs.Advertised {
+	for _, r := range c {
+		if r.Advertised {
 			h.Ready++
 		}
-		healthy, total = healthy+rs.Healthy, total+rs.Total
+		healthy, total = healthy+r.Healthy, total+r.Total
 	}
 	h.Score = 100 * healthy / cmp.Or(total, 1)
 	return &h

@@ -54,8 +54,8 @@ type withdrawal struct {
 func (c reports) partial(o v1alpha1.VIPServiceObservation) []string {
 	offline := offlineHosts(o.Hosts)
 	var out []string
-	for id, rs := range c {
-		if rs.Healthy > 0 && len(rs.Unhealthy) > 0 && !offline(id) {
+	for id, r := range c {
+		if r.Healthy > 0 && len(r.Unhealthy) > 0 && !offline(id) {
 			out = append(out, id)
 		}
 	}
@@ -68,8 +68,8 @@ func (c reports) partial(o v1alpha1.VIPServiceObservation) []string {
 func (c reports) whole(o v1alpha1.VIPServiceObservation) []string {
 	var out []string
 	for _, h := range o.Hosts {
-		rs, ok := c[h.NodeID]
-		if ok && h.Online && h.Configured && rs.Advertised && rs.Accepted && rs.Total > 0 && rs.Healthy == rs.Total && rs.serves(o.Ports) {
+		r, ok := c[h.NodeID]
+		if ok && h.Online && h.Configured && r.Advertised && r.Accepted && r.Total > 0 && r.Healthy == r.Total && r.serves(o.Ports) {
 			out = append(out, h.NodeID)
 		}
 	}
