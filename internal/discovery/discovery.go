@@ -55,7 +55,7 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 	var out []v1alpha1.Discovered
 	requests := map[string]quota.Request{}
 	include, exclude := patterns(p.Include), patterns(p.Exclude)
-	take := func(d v1alpha1.Discovered, c quota.Request) {
+	take := func(d v1alpha1.Discovered, r quota.Request) {
 		names := []string{d.Name, strings.TrimPrefix(d.Name, "svc:"), d.FQDN}
 		if include != nil && !anyMatch(include, names) || exclude != nil && anyMatch(exclude, names) {
 			return
@@ -66,7 +66,7 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 			}
 		}
 		out = append(out, d)
-		requests[key(d)] = c
+		requests[key(d)] = r
 	}
 	if Looks(p, v1alpha1.DiscoverDevices) {
 		for i := range t.Devices {
@@ -88,9 +88,9 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 		limit = DefaultMaxResults
 	}
 	for _, d := range t.Listed {
-		if c, ok := requests[key(d)]; ok {
-			c.Allocated = 1
-			requests[key(d)] = c
+		if r, ok := requests[key(d)]; ok {
+			r.Allocated = 1
+			requests[key(d)] = r
 		}
 	}
 	found, _ := quota.Admit(limit, out, func(d v1alpha1.Discovered) quota.Request { return requests[key(d)] })
@@ -104,11 +104,11 @@ func key(d v1alpha1.Discovered) string {
 
 // requestOf returns the request of a device. Devices with tags have no owner.
 func requestOf(d *tailscale.Device) quota.Request {
-	c := quota.Request{Rank: 1, Created: d.Created.Time, UID: d.NodeID}
+	r := quota.Request{Rank: 1, Created: d.Created.Time, UID: d.NodeID}
 	if len(d.Tags) == 0 {
-		c.Owner = d.User
+		r.Owner = d.User
 	}
-	return c
+	return r
 }
 
 // owned reports whether one of the users owns the device. An empty list matches any owner.

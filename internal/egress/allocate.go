@@ -67,13 +67,13 @@ type allocation struct {
 	// previousOwner maps a slot to its key in the previous config.
 	previousOwner map[slot]string
 
-	// previous maps a portOwner to its port in the previous config.
+	// previous maps a port owner to its port in the previous config.
 	previous map[portOwner]int32
 
 	// reporting maps a slot to the keys that pods report for it: sorted, usually one.
 	reporting map[slot][]string
 
-	// reported maps a portOwner to the ports that pods report for it, sorted.
+	// reported maps a port owner to the ports that pods report for it, sorted.
 	reported map[portOwner][]int32
 
 	// owner maps a slot to its key in the new config.
@@ -137,17 +137,17 @@ func newAllocation(previous Config, r Reports, first, last int32) *allocation {
 		if !a.usable(p) {
 			continue
 		}
-		s, c := slot{p.ProxyPort, p.Protocol}, portOwner{p.Key, p.Protocol}
+		s, o := slot{p.ProxyPort, p.Protocol}, portOwner{p.Key, p.Protocol}
 		a.reporting[s] = append(a.reporting[s], p.Key)
-		a.reported[c] = append(a.reported[c], p.ProxyPort)
+		a.reported[o] = append(a.reported[o], p.ProxyPort)
 	}
 	for s := range a.reporting {
 		slices.Sort(a.reporting[s])
 		a.reporting[s] = slices.Compact(a.reporting[s])
 	}
-	for c := range a.reported {
-		slices.Sort(a.reported[c])
-		a.reported[c] = slices.Compact(a.reported[c])
+	for o := range a.reported {
+		slices.Sort(a.reported[o])
+		a.reported[o] = slices.Compact(a.reported[o])
 	}
 	return a
 }
@@ -159,26 +159,26 @@ func (a *allocation) usable(p ReleasedPort) bool {
 
 // remember records the key of a port. The first one takes precedence.
 func (a *allocation) remember(p ReleasedPort) {
-	s, c := slot{p.ProxyPort, p.Protocol}, portOwner{p.Key, p.Protocol}
+	s, o := slot{p.ProxyPort, p.Protocol}, portOwner{p.Key, p.Protocol}
 	if _, occupied := a.previousOwner[s]; occupied || !a.usable(p) {
 		return
 	}
 	a.previousOwner[s] = p.Key
-	if _, exists := a.previous[c]; !exists {
-		a.previous[c] = p.ProxyPort
+	if _, exists := a.previous[o]; !exists {
+		a.previous[o] = p.ProxyPort
 	}
 }
 
 // confirmed returns the port that the previous config has and a pod reports.
-func (a *allocation) confirmed(c portOwner) (int32, bool) {
-	port, ok := a.previous[c]
-	return port, ok && a.free(slot{port, c.protocol}) && slices.Contains(a.reported[c], port)
+func (a *allocation) confirmed(o portOwner) (int32, bool) {
+	port, ok := a.previous[o]
+	return port, ok && a.free(slot{port, o.protocol}) && slices.Contains(a.reported[o], port)
 }
 
 // reportedOnly returns a port that a pod reports, if the previous config is older.
-func (a *allocation) reportedOnly(c portOwner) (int32, bool) {
-	for _, port := range a.reported[c] {
-		if a.free(slot{port, c.protocol}) {
+func (a *allocation) reportedOnly(o portOwner) (int32, bool) {
+	for _, port := range a.reported[o] {
+		if a.free(slot{port, o.protocol}) {
 			return port, true
 		}
 	}
@@ -186,41 +186,41 @@ func (a *allocation) reportedOnly(c portOwner) (int32, bool) {
 }
 
 // remembered returns the port of the previous config, unless a pod uses it for another target.
-func (a *allocation) remembered(c portOwner) (int32, bool) {
-	port, ok := a.previous[c]
-	s := slot{port, c.protocol}
-	return port, ok && a.free(s) && !a.othersReport(s, c.key)
+func (a *allocation) remembered(o portOwner) (int32, bool) {
+	port, ok := a.previous[o]
+	s := slot{port, o.protocol}
+	return port, ok && a.free(s) && !a.othersReport(s, o.key)
 }
 
-// probe searches the range from the portOwner's hash.
-func (a *allocation) probe(c portOwner) (int32, bool) {
-	if port, ok := a.scan(c, func(s slot) bool { return a.previousOwner[s] == "" }); ok {
+// probe searches the range from the port owner's hash.
+func (a *allocation) probe(o portOwner) (int32, bool) {
+	if port, ok := a.scan(o, func(s slot) bool { return a.previousOwner[s] == "" }); ok {
 		return port, true
 	}
 	if !a.complete {
 		return 0, false
 	}
-	return a.scan(c, func(slot) bool { return true })
+	return a.scan(o, func(slot) bool { return true })
 }
 
-// scan returns a port that is free, that no pod reports for another portOwner, and that is
+// scan returns a port that is free, that no pod reports for another port owner, and that is
 // acceptable.
-func (a *allocation) scan(c portOwner, acceptable func(slot) bool) (int32, bool) {
+func (a *allocation) scan(o portOwner, acceptable func(slot) bool) (int32, bool) {
 	n := a.last - a.first + 1
-	start := int32(hash(c) % uint32(n)) // Less than n, which is an int32.
+	start := int32(hash(o) % uint32(n)) // Less than n, which is an int32.
 	for i := range n {
-		s := slot{a.first + (start+i)%n, c.protocol}
-		if a.free(s) && !a.othersReport(s, c.key) && acceptable(s) {
+		s := slot{a.first + (start+i)%n, o.protocol}
+		if a.free(s) && !a.othersReport(s, o.key) && acceptable(s) {
 			return s.port, true
 		}
 	}
 	return 0, false
 }
 
-func hash(c portOwner) uint32 {
+func hash(o portOwner) uint32 {
 	h := fnv.New32a()
 	// Writing to a hash never fails.
-	_, _ = io.WriteString(h, string(c.protocol)+"/"+c.key)
+	_, _ = io.WriteString(h, string(o.protocol)+"/"+o.key)
 	return h.Sum32()
 }
 

@@ -57,18 +57,18 @@ func Allocate(limit int, requests []Request) []int {
 	slices.SortStableFunc(order, func(a, b int) int { return compare(requests[a], requests[b]) })
 	a := allocation{limit: limit, parts: make([]int, len(requests)), owners: map[string]int{}}
 	for _, i := range order {
-		if c := requests[i]; c.Allocated > 0 && a.used+min(c.Allocated, c.Cost) <= limit {
-			a.give(i, c.Owner, min(c.Allocated, c.Cost))
+		if r := requests[i]; r.Allocated > 0 && a.used+min(r.Allocated, r.Cost) <= limit {
+			a.give(i, r.Owner, min(r.Allocated, r.Cost))
 		}
 	}
 	for _, i := range order {
-		if c := requests[i]; c.Allocated == 0 && a.allows(c.Owner, c.Cost) {
-			a.give(i, c.Owner, c.Cost)
+		if r := requests[i]; r.Allocated == 0 && a.allows(r.Owner, r.Cost) {
+			a.give(i, r.Owner, r.Cost)
 		}
 	}
 	for _, i := range order {
-		if c := requests[i]; c.Allocated > 0 && a.parts[i] == c.Allocated && a.allows(c.Owner, c.Cost-c.Allocated) {
-			a.give(i, c.Owner, c.Cost-c.Allocated)
+		if r := requests[i]; r.Allocated > 0 && a.parts[i] == r.Allocated && a.allows(r.Owner, r.Cost-r.Allocated) {
+			a.give(i, r.Owner, r.Cost-r.Allocated)
 		}
 	}
 	return a.parts
