@@ -123,6 +123,9 @@ func (d *drain) step(at time.Time, t localapi.State, busy func() bool) {
 	}
 }
 
+// limit returns the latest time at which the drain ends.
+func (d *drain) limit() time.Time { return latest(latest(d.moveEnd, d.last), d.cut) }
+
 // closing reports whether clients must not open connections any more.
 func (d *drain) closing(at time.Time) bool {
 	return d != nil && !at.Before(d.moveEnd)

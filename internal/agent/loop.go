@@ -269,7 +269,7 @@ func (l *loop) startDrain(at time.Time) <-chan struct{} {
 	}
 	l.roles.drain(at, d)
 	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised,
-		"drain", d.moveEnd.Sub(at).String(), "limit", latest(d.moveEnd, d.last).Sub(at).String())
+		"drain", d.moveEnd.Sub(at).String(), "limit", d.limit().Sub(at).String())
 	return d.done
 }
 
