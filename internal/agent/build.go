@@ -27,6 +27,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
+// fileTLS is the only file in Options.TLSDir.
+const fileTLS = "tls.json"
+
 // newWatcher returns the watcher of tailscaled, which fills peers in an egress pod.
 func (a *Agent) newWatcher(ctx context.Context, peers *localapi.Peers) *localapi.Watcher {
 	o := []localapi.WatcherOption{localapi.WithReloaded(func() {
@@ -55,7 +58,7 @@ func (a *Agent) newLoop(ctx context.Context, w *localapi.Watcher, r *kube.Report
 		prober:       probe.NewProber(a.checker, func() { a.wake(ctx) }, probe.WithProbed(a.metrics.probed)),
 		retry:        retry,
 		api:          api,
-		tls:          &tlsRole{retry: retry, server: a.newTerminator(ctx)},
+		tls:          &tlsRole{log: a.log, retry: retry, server: a.newTerminator(ctx)},
 		certificates: a.newCertificates(ctx, retry),
 		routing:      &routingRole{patience: a.opts.Pauses.Primary, services: routing{}},
 		readvertise:  &readvertiseRole{services: readvertising{}},

@@ -51,7 +51,7 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		prober:       probe.NewProber(checker, func() {}),
 		retry:        retry,
 		api:          api,
-		tls:          &tlsRole{retry: retry, server: terminate.New(terminate.Options{Log: log})},
+		tls:          &tlsRole{log: log, retry: retry, server: terminate.New(terminate.Options{Log: log})},
 		certificates: &certificateRole{retry: retry, issuer: issue.None{}, offers: offers{}},
 		routing:      &routingRole{patience: pauses.Primary, services: routing{}},
 		readvertise:  &readvertiseRole{services: readvertising{}},

@@ -8,18 +8,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
-// fileTLS is the only file in Options.TLSDir.
-const fileTLS = "tls.json"
-
 // A tlsRole terminates TLS with certificates from Secrets.
 type tlsRole struct {
 	plainRole
 
+	log    logging.Logger
 	retry  *retrier
 	server *terminate.Server
 }
@@ -27,7 +27,7 @@ type tlsRole struct {
 // restore loads the certificates of an earlier run.
 func (r *tlsRole) restore(ctx context.Context) error {
 	if err := r.server.Restore(ctx); err != nil {
-		r.retry.log.Info("Ignoring certificates of an earlier run", "error", err)
+		r.log.Info("Ignoring certificates of an earlier run", "error", err)
 	}
 	return nil
 }
