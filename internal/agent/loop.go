@@ -345,7 +345,11 @@ func (l *loop) updateHealth(ctx context.Context, at time.Time, f facts) time.Tim
 func (l *loop) updateReport(at time.Time, f facts) time.Time {
 	problem := cmp.Or(l.hold.problem(), plainText(f.tailnet.LoginError))
 	due := l.report.login.step(at, f.tailnet.Running, problem, l.report.patience)
-	if !f.listed || !l.roles.started() || !l.report.allowed(at, f.tailnet.Running, f.draining) {
+	if !f.listed || !l.roles.started() {
+		return earliest(at, due, l.report.start)
+	}
+	l.report.step(at, f.tailnet.Running)
+	if !l.report.allowed(at, f.draining) {
 		return earliest(at, due, l.report.start)
 	}
 	routed := l.routing.services.states()

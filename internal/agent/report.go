@@ -36,14 +36,17 @@ type report struct {
 	paths *v1alpha1.MachinePaths
 }
 
-// allowed reports whether the agent may report the machine's status.
-func (r *report) allowed(at time.Time, running, draining bool) bool {
+// step notes since when there is something to report, and whether tailscaled has joined.
+func (r *report) step(at time.Time, running bool) {
 	if r.start.IsZero() {
 		r.start = at.Add(r.patience)
 	}
 	r.joined = r.joined || running
-	// A pod that is being stopped reports nothing else: either its Machine is deleted, or the pod serves
-	// again.
+}
+
+// allowed reports whether the agent may report the machine's status. A pod that is being stopped
+// reports nothing else: either its Machine is deleted, or the pod serves again.
+func (r *report) allowed(at time.Time, draining bool) bool {
 	return !draining && (r.joined || !at.Before(r.start))
 }
 
