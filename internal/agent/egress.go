@@ -77,6 +77,9 @@ type egressRole struct {
 	server *carrier.Server
 	kernel *kernelRole
 
+	// config is the config on disk of what the kernel forwards. Nil until there is one.
+	config []byte
+
 	// targets are the targets of the ConfigMap. loaded reports whether they are known, even if there
 	// are none.
 	targets []egress.Target
@@ -122,8 +125,14 @@ func (e *egressRole) close() {
 	}
 }
 
-// restore loads the targets of an earlier run.
+// restore loads the targets of an earlier run, and the config that it has written.
 func (e *egressRole) restore(context.Context) error {
+	if e.kernel.enabled {
+		var err error
+		if e.config, err = e.kernel.dir.ReadFile(egressservices.KeyEgressServices); err != nil {
+			return err
+		}
+	}
 	b, err := e.file.dir.Read()
 	if err != nil || b == nil {
 		return err
@@ -204,20 +213,20 @@ func (e *egressRole) write(at time.Time, tn localapi.State) error {
 		return nil
 	}
 	// The peers are unknown while tailscaled is unavailable.
-	if k.egress != nil && (!tn.Running || tn.Peers == 0) {
+	if e.config != nil && (!tn.Running || tn.Peers == 0) {
 		return nil
 	}
 	b, err := plan.EgressServices(e.ports)
-	if err != nil || bytes.Equal(k.egress, b) {
+	if err != nil || bytes.Equal(e.config, b) {
 		return err
 	}
-	if k.cautious(k.egress != nil) && !e.api.reached(at) {
+	if k.cautious(e.config != nil) && !e.api.reached(at) {
 		return nil
 	}
 	if _, err := k.dir.WriteFiles(map[string][]byte{egressservices.KeyEgressServices: b}); err != nil {
 		return err
 	}
-	k.egress = b
+	e.config = b
 	e.metrics.wrote(fileEgress)
 	e.log.Debug("Wrote egress config")
 	return nil

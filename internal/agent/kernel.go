@@ -75,9 +75,6 @@ type kernelRole struct {
 	// forwards are the services in the ingress config on disk.
 	forwards plan.Forwards
 
-	// egress is the egress config on disk. Nil until there is one.
-	egress []byte
-
 	// applied are the services that containerboot has set up, once the state Secret is known.
 	applied       plan.Forwards
 	appliedEgress map[plan.EgressKey][]netip.AddrPort
@@ -188,7 +185,7 @@ func mappings(c ingressservices.Config) []*ingressservices.Mapping {
 	return slices.DeleteFunc([]*ingressservices.Mapping{c.IPv4Mapping, c.IPv6Mapping}, func(m *ingressservices.Mapping) bool { return m == nil })
 }
 
-// restore loads the configs that an earlier run has written.
+// restore loads the ingress config that an earlier run has written.
 func (k *kernelRole) restore(context.Context) error {
 	if !k.enabled {
 		return nil
@@ -198,11 +195,8 @@ func (k *kernelRole) restore(context.Context) error {
 		return err
 	}
 	if b != nil {
-		if k.forwards, err = plan.ForwardsIn(b); err != nil {
-			return err
-		}
+		k.forwards, err = plan.ForwardsIn(b)
 	}
-	k.egress, err = k.dir.ReadFile(egressservices.KeyEgressServices)
 	return err
 }
 
