@@ -73,9 +73,6 @@ type drain struct {
 	// done is closed when the drain is over.
 	done chan struct{}
 
-	// settle is how long another tailscaled must run before the agent relies on it.
-	settle time.Duration
-
 	// deadline is the time by which tailscaled must have stopped if the pod is stopped. Zero means
 	// no deadline.
 	deadline time.Time
@@ -134,30 +131,10 @@ func (d *drain) closing(at time.Time) bool {
 // over reports whether there was a drain that has ended.
 func (d *drain) over() bool { return d != nil && d.moveEnd.IsZero() }
 
-// replaced reports whether another tailscaled runs in place of the drained one.
-func (d *drain) replaced(at time.Time) bool {
-	return d.over() && !d.back.IsZero() && !at.Before(d.back.Add(d.settle))
-}
-
 // abandoned reports whether the pod still runs although it was being stopped: kubelet would
 // have killed tailscaled by now.
 func (d *drain) abandoned(at time.Time) bool {
 	return d.over() && !d.deadline.IsZero() && !at.Before(d.deadline)
-}
-
-// deadlines returns the times at which the drain's state may change.
-func (d *drain) deadlines(at time.Time) []time.Time {
-	switch {
-	case d == nil:
-		return nil
-	case d.over() && d.back.IsZero():
-		return []time.Time{d.deadline}
-	case d.over():
-		return []time.Time{d.back.Add(d.settle), d.deadline}
-	case (d.polled || d.destinations != nil) && !at.Before(d.moveEnd) && at.Before(d.cut):
-		return []time.Time{at.Add(openEvery), d.cut}
-	}
-	return []time.Time{d.hold, d.moveEnd, d.cut, d.deadline}
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -54,7 +54,7 @@ func (r *drainRole) draining() <-chan struct{} {
 func (r *drainRole) begin(at time.Time, f facts) *drain {
 	r.draining()
 	close(r.begun)
-	d := &drain{start: at.Truncate(time.Second), moveEnd: at, move: r.move, settle: r.settle, done: make(chan struct{})}
+	d := &drain{start: at.Truncate(time.Second), moveEnd: at, move: r.move, done: make(chan struct{})}
 	if r.grace > 0 {
 		d.deadline = at.Add(r.grace + graceMargin)
 	}
@@ -79,16 +79,38 @@ func (r *drainRole) end() { r.current, r.begun = nil, nil }
 func (r *drainRole) step(_ context.Context, at time.Time, f facts) time.Time {
 	r.handOver(at, f.advertised)
 	r.current.step(at, f.tailnet, f.busy)
-	return earliest(at, r.current.deadlines(at)...)
+	return earliest(at, r.deadlines(at)...)
 }
 
 // busy reports whether connections of services are open.
 func (r *drainRole) busy() bool { return r.current != nil && r.current.destinations.open() }
 
+// deadlines returns the times at which the drain's state may change.
+func (r *drainRole) deadlines(at time.Time) []time.Time {
+	d := r.current
+	switch {
+	case d == nil:
+		return nil
+	case d.over() && d.back.IsZero():
+		return []time.Time{d.deadline}
+	case d.over():
+		return []time.Time{d.back.Add(r.settle), d.deadline}
+	case (d.polled || d.destinations != nil) && !at.Before(d.moveEnd) && at.Before(d.cut):
+		return []time.Time{at.Add(openEvery), d.cut}
+	}
+	return []time.Time{d.hold, d.moveEnd, d.cut, d.deadline}
+}
+
+// replaced reports whether another tailscaled runs in place of the drained one.
+func (r *drainRole) replaced(at time.Time) bool {
+	d := r.current
+	return d.over() && !d.back.IsZero() && !at.Before(d.back.Add(r.settle))
+}
+
 // resumption returns why the pod serves again after a drain, or "" if it does not.
 func (r *drainRole) resumption(at time.Time) string {
 	switch {
-	case r.current.replaced(at):
+	case r.replaced(at):
 		return "tailscaled is back, serving again"
 	case r.current.abandoned(at):
 		return "The pod was not stopped, serving again"

@@ -237,7 +237,7 @@ func TestKernelDrain(t *testing.T) {
 				at = at.Add(time.Second)
 				l.drains.current.step(at, l.tailnet, busy)
 			}
-			if next := l.drains.current.deadlines(at); !tc.done && !slices.Contains(next, at.Add(openEvery)) {
+			if next := l.drains.deadlines(at); !tc.done && !slices.Contains(next, at.Add(openEvery)) {
 				t.Errorf("\n%s\nThe agent must look again soon, at %v", tc.reason, next)
 			}
 			select {
