@@ -87,7 +87,7 @@ func (a *Agent) newLoop(ctx context.Context, w *localapi.Watcher, r *kube.Report
 		// The services of these endpoints are for other pods.
 		l.listed, l.hosting.done = true, true
 	}
-	l.roles = l.rolesWith(others...)
+	l.setRoles(others...)
 	return l
 }
 

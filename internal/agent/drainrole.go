@@ -33,6 +33,9 @@ type drainRole struct {
 	// find looks up the destinations of handlers for a drain.
 	find func(d *drain, handlers map[string]plan.Handlers)
 
+	// connected reports whether connections of a role are open. The answer may be expensive.
+	connected func() bool
+
 	// current is the drain, under way or over. Nil if there is none.
 	current *drain
 
@@ -78,7 +81,7 @@ func (r *drainRole) end() { r.current, r.begun = nil, nil }
 // step ends the time of clients and of open connections when it is over.
 func (r *drainRole) step(_ context.Context, at time.Time, f facts) time.Time {
 	r.handOver(at, f.advertised)
-	r.current.step(at, f.tailnet, f.busy)
+	r.current.step(at, f.tailnet, r.connected)
 	return earliest(at, r.deadlines(at)...)
 }
 

@@ -36,9 +36,6 @@ type facts struct {
 	// draining reports whether there is a drain, under way or over, and closing whether clients must
 	// not open connections any more.
 	draining, closing bool
-
-	// busy reports whether connections of a role are open. The answer may be expensive.
-	busy func() bool
 }
 
 // hasClients reports whether an advertised service may have clients.

@@ -81,10 +81,11 @@ type loop struct {
 	report report
 }
 
-// rolesWith returns the roles of the pod, with those that not all pods have.
-func (l *loop) rolesWith(others ...role) roles {
-	out := roles{l.tls, l.certificates, l.routing, l.readvertise, l.hosting, l.kernel}
-	return append(append(out, others...), l.recovery, l.drains)
+// setRoles sets the roles of the pod, with those that not all pods have.
+func (l *loop) setRoles(others ...role) {
+	l.roles = roles{l.tls, l.certificates, l.routing, l.readvertise, l.hosting, l.kernel}
+	l.roles = append(append(l.roles, others...), l.recovery, l.drains)
+	l.drains.connected = func() bool { return l.roles.busy() }
 }
 
 // facts returns what is known at a time, with the plan of services.
@@ -101,7 +102,6 @@ func (l *loop) facts(at time.Time, services []plan.Service, listed bool) facts {
 		stateLost:   l.recovery.lost,
 		draining:    l.drains.current != nil,
 		closing:     l.drains.current.closing(at),
-		busy:        l.roles.busy,
 	}
 }
 

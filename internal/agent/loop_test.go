@@ -68,7 +68,7 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		hold:    hold{log: log, pause: pauses.Retry},
 		report:  report{set: func(*v1alpha1.MachineAgentStatus) {}},
 	}
-	l.roles = l.rolesWith()
+	l.setRoles()
 	if err := l.restore(t.Context()); err != nil {
 		t.Fatalf("restore(): %v", err)
 	}
