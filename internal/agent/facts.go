@@ -15,8 +15,7 @@ import (
 type facts struct {
 	tailnet localapi.State
 
-	// attachments are those of the endpoints, and services is the plan for them. listed reports
-	// whether there is one.
+	// attachments are those of the endpoints, once listed, and services is the plan for them.
 	attachments []v1alpha1.ServiceAttachment
 	services    []plan.Service
 	listed      bool

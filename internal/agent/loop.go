@@ -89,12 +89,12 @@ func (l *loop) setRoles(others ...role) {
 }
 
 // facts returns what is known at a time, with the plan of services.
-func (l *loop) facts(at time.Time, services []plan.Service, listed bool) facts {
+func (l *loop) facts(at time.Time, services []plan.Service) facts {
 	return facts{
 		tailnet:     l.tailnet,
 		attachments: l.attachments,
 		services:    services,
-		listed:      listed,
+		listed:      l.listed,
 		base:        l.base,
 		advertised:  l.advertised,
 		handlers:    l.serving.handlers,
@@ -191,21 +191,24 @@ func (l *loop) setTailnet(s localapi.State) {
 // step updates files and reports. It returns when to call it again if nothing changes, or zero.
 func (l *loop) step(ctx context.Context, at time.Time) time.Time {
 	l.retry.due = time.Time{}
-	services, listed := l.services(ctx, at)
-	if listed {
-		l.roles.prepare(ctx, at, l.facts(at, services, listed))
+	services := l.services(ctx, at)
+	if l.listed {
+		l.roles.prepare(ctx, at, l.facts(at, services))
 	}
-	if err := l.serving.write(at, services, listed); err != nil {
-		l.retry.failed(at, "Cannot write serve config", err)
+	// What an earlier run has served is served until attachments are listed.
+	if l.listed || l.serving.handlers == nil {
+		if err := l.serving.write(at, services); err != nil {
+			l.retry.failed(at, "Cannot write serve config", err)
+		}
 	}
-	if listed {
+	if l.listed {
 		l.takeRemedy(at)
 	}
-	if err := l.writeConfig(at, l.facts(at, services, listed)); err != nil {
+	if err := l.writeConfig(at, l.facts(at, services)); err != nil {
 		l.retry.failed(at, "Cannot write tailscaled's config", err)
 	}
 
-	f := l.facts(at, services, listed)
+	f := l.facts(at, services)
 	due := l.roles.step(ctx, at, f)
 	due = append(due, l.updateHealth(ctx, at, f))
 	if reason := l.drains.resumption(at); reason != "" {
@@ -217,12 +220,12 @@ func (l *loop) step(ctx context.Context, at time.Time) time.Time {
 	return earliest(at, slices.AppendSeq(due, maps.Values(l.serving.leaving))...)
 }
 
-// services returns the plan of services. It reports false until attachments were listed.
-func (l *loop) services(ctx context.Context, at time.Time) ([]plan.Service, bool) {
+// services returns the plan of services. It is nil until attachments were listed.
+func (l *loop) services(ctx context.Context, at time.Time) []plan.Service {
 	if !l.listed {
-		return nil, false
+		return nil
 	}
-	f := l.facts(at, nil, false)
+	f := l.facts(at, nil)
 	certificates := l.tls.server.Certificates()
 	input := plan.Input{
 		Attachments:  l.attachments,
@@ -241,7 +244,7 @@ func (l *loop) services(ctx context.Context, at time.Time) ([]plan.Service, bool
 	}
 	services := l.kernel.forward(ctx, plan.Services(input), f)
 	l.prober.Set(ctx, plan.Targets(services))
-	return services, true
+	return services
 }
 
 // takeRemedy takes the action that the provider has requested for a service without a primary host.
@@ -263,7 +266,7 @@ func (l *loop) startDrain(at time.Time) <-chan struct{} {
 	if d := l.drains.current; d != nil {
 		return d.done
 	}
-	d := l.drains.begin(at, l.facts(at, nil, false))
+	d := l.drains.begin(at, l.facts(at, nil))
 	if d.holds() {
 		l.report.stop(d.start)
 	}

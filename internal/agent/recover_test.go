@@ -77,8 +77,8 @@ func TestRecoverState(t *testing.T) {
 			if !tc.unseen {
 				l.setState(tc.state)
 			}
-			l.recovery.step(t.Context(), at, l.facts(at, nil, false))
-			l.recovery.step(t.Context(), at.Add(tc.elapsed), l.facts(at, nil, false))
+			l.recovery.step(t.Context(), at, l.facts(at, nil))
+			l.recovery.step(t.Context(), at.Add(tc.elapsed), l.facts(at, nil))
 			if got != tc.want {
 				t.Errorf("\n%s\nstep(...): logged out %d times, want %d", tc.reason, got, tc.want)
 			}

@@ -53,10 +53,7 @@ func (s *serving) has(name string) bool { return s.handlers[name] != nil }
 // write writes the serve config. An unhealthy service keeps its handlers, and a service
 // that is no longer wanted keeps them for a while after its withdrawal: without a handler its
 // connections would be cut.
-func (s *serving) write(at time.Time, services []plan.Service, listed bool) error {
-	if !listed && s.handlers != nil {
-		return nil
-	}
+func (s *serving) write(at time.Time, services []plan.Service) error {
 	wanted := plan.HandlersOf(services)
 	s.updateLeaving(at, wanted)
 	handlers := maps.Clone(wanted)

@@ -160,7 +160,7 @@ func TestCertificatesGoOn(t *testing.T) {
 				services := []plan.Service{{Name: "svc:web", Terminations: []plan.Termination{{Domain: "web.example.ts.net"}}}}
 				for _, s := range tc.states {
 					l.setTailnet(s)
-					l.certificates.prepare(ctx, time.Now(), l.facts(time.Now(), services, true))
+					l.certificates.prepare(ctx, time.Now(), l.facts(time.Now(), services))
 					synctest.Wait()
 				}
 				if diff := cmp.Diff(tc.want, c.names); diff != "" {
