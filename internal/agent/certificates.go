@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,10 +116,10 @@ func (r *certificateRole) forgetExpired(at time.Time, wanted []string) {
 	}
 }
 
-// issuing returns why certificates cannot be had or renewed, by name.
-func (r *certificateRole) issuing() map[string]plan.IssueProblem {
+// issuing returns why certificates cannot be had or renewed, by name. statuses are the issuer's.
+func (r *certificateRole) issuing(statuses map[string]issue.Status) map[string]plan.IssueProblem {
 	out := map[string]plan.IssueProblem{}
-	for name, st := range r.issuer.Statuses() {
+	for name, st := range statuses {
 		switch {
 		case st.Problem == "":
 		case st.Limited && st.LimitEnd.IsZero():
@@ -136,19 +137,19 @@ func (r *certificateRole) issuing() map[string]plan.IssueProblem {
 }
 
 // offered returns the names of the services to advertise without a certificate. certificates are those
-// in use.
-func (r *certificateRole) offered(ctx context.Context, at time.Time, https plan.HTTPS, certificates map[plan.CertificateRef]plan.Certificate) map[string]bool {
+// in use, and statuses are the issuer's.
+func (r *certificateRole) offered(ctx context.Context, at time.Time, https plan.HTTPS, certificates map[plan.CertificateRef]plan.Certificate, statuses map[string]issue.Status) map[string]bool {
 	r.offerAt = time.Time{}
 	if https != plan.HTTPSOn {
 		return nil
 	}
-	statuses := r.issuer.Statuses()
+	unusable := maps.Clone(statuses)
 	for ref, c := range certificates {
 		if c.Usable {
-			delete(statuses, ref.Domain)
+			delete(unusable, ref.Domain)
 		}
 	}
-	offered, retries, next := r.offers.step(at, statuses)
+	offered, retries, next := r.offers.step(at, unusable)
 	r.offerAt = next
 	for _, domain := range retries {
 		if err := r.issuer.Again(ctx, domain); err != nil {

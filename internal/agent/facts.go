@@ -20,6 +20,10 @@ type facts struct {
 	services    []plan.Service
 	listed      bool
 
+	// certificates are the certificates in use from Secrets and from Tailscale. Nil until all roles have
+	// prepared.
+	certificates map[plan.CertificateRef]plan.Certificate
+
 	// base is tailscaled's config without the advertised services. Nil until known.
 	base []byte
 

@@ -209,6 +209,7 @@ func (l *loop) step(ctx context.Context, at time.Time) time.Time {
 	}
 
 	f := l.facts(at, services)
+	f.certificates = l.tls.server.Certificates()
 	due := l.roles.step(ctx, at, f)
 	due = append(due, l.updateHealth(ctx, at, f))
 	if reason := l.drains.resumption(at); reason != "" {
@@ -226,7 +227,7 @@ func (l *loop) services(ctx context.Context, at time.Time) []plan.Service {
 		return nil
 	}
 	f := l.facts(at, nil)
-	certificates := l.tls.server.Certificates()
+	certificates, issued := l.tls.server.Certificates(), l.certificates.issuer.Statuses()
 	input := plan.Input{
 		Attachments:  l.attachments,
 		Health:       l.prober.Statuses(),
@@ -234,8 +235,8 @@ func (l *loop) services(ctx context.Context, at time.Time) []plan.Service {
 		Serving:      l.serving.handlers,
 		Certificates: certificates,
 		Issuer:       l.opts.issuer(),
-		Issuing:      l.certificates.issuing(),
-		Offered:      l.certificates.offered(ctx, at, f.https(), certificates),
+		Issuing:      l.certificates.issuing(issued),
+		Offered:      l.certificates.offered(ctx, at, f.https(), certificates, issued),
 		HTTPS:        f.https(),
 		Anonymous:    l.tls.anonymous(l.tailnet.Version),
 		Withdrawn:    l.requests.withdrawals.at(at),
@@ -366,7 +367,7 @@ func (l *loop) updateReport(at time.Time, f facts) time.Time {
 	l.roles.report(status)
 	l.report.publish(status)
 	l.metrics.services(f.services, f.tailnet.Accepted, routed, l.routing.primaries)
-	states, expiry := l.certificates.counts(l.tls.server.Certificates())
+	states, expiry := l.certificates.counts(f.certificates)
 	l.metrics.certificates(states, expiry, issue.Size(l.certificates.store.data))
 	return earliest(at, due, l.report.start)
 }

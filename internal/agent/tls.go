@@ -50,9 +50,9 @@ func (r *tlsRole) prepare(ctx context.Context, at time.Time, f facts) {
 }
 
 // step returns when the next certificate expires.
-func (r *tlsRole) step(_ context.Context, at time.Time, _ facts) time.Time {
+func (r *tlsRole) step(_ context.Context, at time.Time, f facts) time.Time {
 	var out time.Time
-	for _, c := range r.server.Certificates() {
+	for _, c := range f.certificates {
 		// One is valid at that time itself.
 		out = earliest(at, out, c.NotAfter.Add(time.Nanosecond))
 	}
