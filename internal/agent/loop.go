@@ -195,7 +195,7 @@ func (l *loop) step(ctx context.Context, at time.Time) time.Time {
 	if l.listed {
 		l.roles.prepare(ctx, at, l.facts(at, services))
 	}
-	// What an earlier run has served is served until attachments are listed.
+	// The serve config of an earlier run stays until attachments are listed.
 	if l.listed || l.serving.handlers == nil {
 		if err := l.serving.write(at, services); err != nil {
 			l.retry.failed(at, "Cannot write serve config", err)
