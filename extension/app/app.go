@@ -56,6 +56,8 @@ func Run(ctx context.Context, o Options, log logging.Logger) error {
 		return err
 	}
 	log.Info("Starting", "version", version.Version, "hooks", o.HooksAddress, "eds", o.EDSAddress, "observe", o.ObserveAddress)
+	// After a failed task as well: this process ends whatever the reason, so Envoy Gateway should call another
+	// replica. The call has a time limit.
 	defer a.objects.Farewell(log)
 	return runTasks(ctx, a.tasks(l))
 }
