@@ -37,3 +37,31 @@ func TestAnnounced(t *testing.T) {
 		}
 	})
 }
+
+// TestRetuned gives a subscribed list's tuning to a policy, and takes it away, without a change of any list:
+// the list is expected only while a policy has the tuning.
+func TestRetuned(t *testing.T) {
+	plain := targets(target("web", "10.0.0.1"))
+	tuning := ir.Tuning{HealthPort: 9090}
+	tuned := plain
+	tuned.Tunings = map[ir.RouteKey]map[string]ir.Tuning{{Kind: ir.KindHTTPRoute, NamespacedName: named("web")}: {"": tuning}}
+	run(t, plain, func(h *harness) {
+		c := h.endpoints()
+		c.subscribe(tuning.Name(key("web").ClusterName()))
+		c.received()
+		if h.doubtful() == 0 {
+			t.Error("want a list whose tuning no policy has to be charged")
+		}
+		for _, tc := range []struct {
+			contents ir.Contents
+			expected bool
+		}{{tuned, true}, {plain, false}} {
+			h.snapshot.Store(ir.NewSnapshot(tc.contents))
+			h.server.Changed(nil)
+			<-time.After(time.Minute)
+			if got := h.doubtful() == 0; got != tc.expected {
+				t.Errorf("a policy has the tuning: %t; want the same for the list to be expected, got %t", tc.expected, got)
+			}
+		}
+	})
+}

@@ -34,7 +34,8 @@ type entry struct {
 	// shares from which the resource was made.
 	shares []ir.EndpointShare
 
-	// own reports that hooks write the name in this way, and tuned that it has a tuning.
+	// own reports that hooks write the name in this way, and tuned that it has a tuning that a policy sets:
+	// expected depends on the policies of the snapshot.
 	own, tuned bool
 
 	// expected reports that the last snapshot has a policy with the tuning, and that the list's
@@ -70,7 +71,7 @@ func newEntry(name string, s *ir.Snapshot) (*entry, error) {
 		return nil, err
 	}
 	own := tuning.Name(list)
-	e := &entry{name: name, list: list, canonical: ir.CanonicalList(list), owner: ir.ListNamespace(list), tuning: tuning, own: name == own || name == xds.XDSTPName(own), tuned: own != list}
+	e := &entry{name: name, list: list, canonical: ir.CanonicalList(list), owner: ir.ListNamespace(list), tuning: tuning, own: name == own || name == xds.XDSTPName(own), tuned: tuning.FromPolicy()}
 	u := e.compare(s)
 	if u.stale {
 		if err := u.build(); err != nil {

@@ -77,6 +77,9 @@ func runWithin(t *testing.T, l Limits, c ir.Contents, f func(*harness)) {
 		if n := len(h.server.entries); n != 0 {
 			t.Errorf("%d lists remain after the last stream", n)
 		}
+		if n := len(h.server.byList) + len(h.server.tuned); n != 0 {
+			t.Errorf("%d groups of lists and tuned lists remain after the last stream", n)
+		}
 		if u := h.server.usage; len(u.accounts) != 0 || u.all != (account{}) {
 			t.Errorf("bytes remain charged after the last stream: %+v, %+v", u.all, u.accounts)
 		}

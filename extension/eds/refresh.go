@@ -34,8 +34,8 @@ func (s *Server) refresh() (lists, streams int) {
 	return lists, streams
 }
 
-// due returns the entries to compare with the newest snapshot: those whose lists are announced, and if
-// tunings have changed, those with a tuning.
+// due returns the entries to compare with the newest snapshot: those whose lists are announced, and the
+// tuned ones if policies have other tunings.
 func (s *Server) due() ([]*entry, *ir.Snapshot) {
 	s.mu.Lock()
 	all, announced := s.all, s.announced
@@ -43,21 +43,16 @@ func (s *Server) due() ([]*entry, *ir.Snapshot) {
 	// The snapshot is not older than that of any of the entries. Those that are added from here on are
 	// made of it, or of one that is announced afterwards.
 	snap := s.snapshot()
-	retuned := s.compared == nil || !snap.HasSameTunings(s.compared)
-	var out []*entry
-	switch {
-	case all:
+	due := map[*entry]struct{}{}
+	for l := range announced {
+		maps.Copy(due, s.byList[l])
+	}
+	if s.compared == nil || !snap.HasSameTunings(s.compared) {
+		maps.Copy(due, s.tuned)
+	}
+	out := slices.Collect(maps.Keys(due))
+	if all {
 		out = slices.Collect(maps.Values(s.entries))
-	case retuned:
-		for _, e := range s.entries {
-			if _, ok := announced[e.canonical]; ok || e.tuned {
-				out = append(out, e)
-			}
-		}
-	default:
-		for l := range announced {
-			out = slices.AppendSeq(out, maps.Keys(s.byList[l]))
-		}
 	}
 	s.mu.Unlock()
 	s.compared = snap

@@ -72,6 +72,9 @@ type Server struct {
 	// byList are the entries of each list, which may have several names and tunings.
 	byList map[string]map[*entry]struct{}
 
+	// tuned are the entries whose lists are expected only while a policy has their tuning.
+	tuned map[*entry]struct{}
+
 	// announced are the lists to update, and all reports that any may have changed.
 	announced map[string]struct{}
 	all       bool
@@ -103,6 +106,7 @@ func NewServer(snapshot func() *ir.Snapshot, o Options) *Server {
 		entries:  map[string]*entry{},
 		usage:    newUsage(o.Limits),
 		byList:   map[string]map[*entry]struct{}{},
+		tuned:    map[*entry]struct{}{},
 
 		announced: map[string]struct{}{},
 	}
@@ -354,6 +358,7 @@ func (s *Server) forget(e *entry) {
 	if delete(s.byList[e.canonical], e); len(s.byList[e.canonical]) == 0 {
 		delete(s.byList, e.canonical)
 	}
+	delete(s.tuned, e)
 	s.metrics.lists.Dec()
 }
 
@@ -381,6 +386,9 @@ func (s *Server) entry(client *account, name string, candidate *entry) (*entry, 
 		s.byList[e.canonical] = map[*entry]struct{}{}
 	}
 	s.byList[e.canonical][e] = struct{}{}
+	if e.tuned {
+		s.tuned[e] = struct{}{}
+	}
 	s.metrics.lists.Inc()
 	if !e.listed {
 		e.patience = time.AfterFunc(s.opts.Patience, func() { s.giveUp(e) })

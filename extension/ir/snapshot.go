@@ -255,12 +255,15 @@ func (s *Snapshot) HasSameTunings(other *Snapshot) bool {
 
 // PutSettings replaces the settings of a route in a Draft.
 func (t *Tables) PutSettings(d *Draft, k RouteKey, v Settings) {
-	for _, tuning := range t.Settings.Get(k).Tunings {
-		n := t.Tunings.Get(tuning.listed()) - 1
-		t.Tunings.Put(d, tuning.listed(), n, n == 0)
-	}
-	for _, tuning := range v.Tunings {
-		t.Tunings.Set(d, tuning.listed(), t.Tunings.Get(tuning.listed())+1)
+	// Equal tunings leave the table alone, so that HasSameTunings reports true.
+	if old := t.Settings.Get(k).Tunings; !maps.EqualFunc(old, v.Tunings, Tuning.Equal) {
+		for _, tuning := range old {
+			n := t.Tunings.Get(tuning.listed()) - 1
+			t.Tunings.Put(d, tuning.listed(), n, n == 0)
+		}
+		for _, tuning := range v.Tunings {
+			t.Tunings.Set(d, tuning.listed(), t.Tunings.Get(tuning.listed())+1)
+		}
 	}
 	t.Settings.Put(d, k, v, v.Equal(Settings{}))
 }

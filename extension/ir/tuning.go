@@ -58,6 +58,10 @@ func (t Tuning) Equal(o Tuning) bool {
 // near zones comes from clusters.
 func (t Tuning) listed() string { return Tuning{HealthPort: t.HealthPort, Zones: t.Zones}.Name("") }
 
+// FromPolicy reports whether HasTuning depends on policies for this Tuning: it has a setting that only a
+// policy sets.
+func (t Tuning) FromPolicy() bool { return t.listed() != "" }
+
 // Name returns the name of the endpoint list with this Tuning. The Tuning is part of the
 // name, so that routes with different Tunings of one target have different lists.
 func (t Tuning) Name(list string) string {
