@@ -325,7 +325,7 @@ func TestGeneratedState(t *testing.T) {
 			for _, p := range tc.parents {
 				route.Status.Parents = append(route.Status.Parents, gwapiv1.RouteParentStatus{Conditions: p})
 			}
-			r := plan(inputs).report.GeneratedRoutes[0]
+			r := plan(inputs).report().GeneratedRoutes[0]
 			if diff := cmp.Diff(tc.want, string(r.State)+" "+r.Message); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -429,7 +429,7 @@ func TestPlanIsDeterministic(t *testing.T) {
 	for range 20 {
 		rand.Shuffle(len(objs), func(i, j int) { objs[i], objs[j] = objs[j], objs[i] })
 		got := plan(inputOf(t, objs...))
-		if diff := cmp.Diff(want.report, got.report); diff != "" {
+		if diff := cmp.Diff(want.report(), got.report()); diff != "" {
 			t.Fatalf("report of another order of input: -first, +now:\n%s", diff)
 		}
 		if diff := cmp.Diff(lines(want.routes), lines(got.routes)); diff != "" {

@@ -48,7 +48,7 @@ func TestUnverifiedListeners(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, plan(inputOf(t, objects(t, tc.objects...)...)).report.ListenersWithoutIdentity); diff != "" {
+			if diff := cmp.Diff(tc.want, plan(inputOf(t, objects(t, tc.objects...)...)).report().ListenersWithoutIdentity); diff != "" {
 				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -81,7 +81,7 @@ spec:
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := plan(inputOf(t, objects(t, append([]string{shares, edge, app, found("prod", "True", "svc-db")}, tc.grants...)...)...)).report
+			got := plan(inputOf(t, objects(t, append([]string{shares, edge, app, found("prod", "True", "svc-db")}, tc.grants...)...)...)).report()
 			if len(got.Routes) != tc.routes || len(got.GeneratedRoutes) != tc.generated {
 				t.Errorf("%s\nreported: %+v, generated: %+v", tc.reason, got.Routes, got.GeneratedRoutes)
 			}

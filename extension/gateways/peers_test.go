@@ -306,7 +306,7 @@ func TestCollides(t *testing.T) {
 				all = append(all, routes...)
 			}
 			var got []bool
-			for _, r := range plan(inputFor(t, web, all...)).report.GeneratedRoutes {
+			for _, r := range plan(inputFor(t, web, all...)).report().GeneratedRoutes {
 				got = append(got, r.ConflictsWithGenerated)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

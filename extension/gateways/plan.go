@@ -32,10 +32,12 @@ type input struct {
 type result struct {
 	routes []*routes.Desired
 
-	// content is what the report contains, and report has the desired routes as well.
+	// content is what the report contains besides the desired routes.
 	content report.Content
-	report  tailnetv1alpha1.GatewayReportSpec
 }
+
+// report returns the report. Writes of desired routes may change them, and so the report.
+func (r result) report() tailnetv1alpha1.GatewayReportSpec { return r.content.Spec(r.routes) }
 
 // plan returns the desired objects for a TailscaleGateway with tailnets. The result does not
 // depend on the order of the input.
@@ -46,7 +48,7 @@ func plan(inputs input) result {
 	if inputs.Granted() {
 		userRoutes = routes.Accepted(inputs.Routes, ls)
 	}
-	out := result{
+	return result{
 		routes: routes.Plan(inputs.Input, ls, userRoutes),
 		content: report.New(report.Facts{
 			Object: inputs.Object, Granted: inputs.Granted(), Extension: inputs.extension,
@@ -55,12 +57,7 @@ func plan(inputs input) result {
 			Previous: inputs.report,
 		}),
 	}
-	out.fillReport()
-	return out
 }
-
-// fillReport sets the report. The desired routes may have changed when they were written.
-func (r *result) fillReport() { r.report = r.content.Spec(r.routes) }
 
 // protectors returns what protects the Services behind routes of users.
 func (inputs input) protectors(userRoutes []*routes.Route, ls []routes.Listener) map[types.NamespacedName]string {

@@ -122,7 +122,7 @@ func TestProtected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inputs := inputOf(t, objects(t, append([]string{tailscaleGateway, labelled, set, app, db, extra}, tc.objects...)...)...)
 			inputs.guards, inputs.policiesKnown = tc.guards, true
-			report := plan(inputs).report
+			report := plan(inputs).report()
 			if !report.PoliciesKnown {
 				t.Errorf("%s\npoliciesKnown: want true, got false", tc.reason)
 			}

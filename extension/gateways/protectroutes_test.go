@@ -77,7 +77,7 @@ func TestProtectedWithoutPolicy(t *testing.T) {
 			inputs := inputOf(t, objects(t, tailscaleGateway, tc.gateway, routeTo(kind, "shop", "app", "{name: web, sectionName: "+section+"}", "True", rules))...)
 			inputs.policiesKnown = true
 			got := map[string]string{}
-			routes := plan(inputs).report.Routes
+			routes := plan(inputs).report().Routes
 			if len(routes) != 1 || len(routes[0].Backends) != 2 {
 				t.Fatalf("want a route with two backends, got %+v", routes)
 			}

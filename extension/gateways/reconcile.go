@@ -74,7 +74,6 @@ func (c *Controller) reconcile(ctx context.Context, n types.NamespacedName) erro
 	}
 	r := plan(v.input)
 	failed := c.writeRoutes(ctx, v, r.routes)
-	r.fillReport()
 	c.metrics.set(n, report.Generated(r.routes))
-	return errors.Join(failed, c.writeReport(ctx, v, r.report))
+	return errors.Join(failed, c.writeReport(ctx, v, r.report()))
 }

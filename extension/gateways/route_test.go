@@ -109,7 +109,7 @@ func TestReported(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			manifests := append([]string{tailscaleGateway, gateway, listenerSet}, tc.routes...)
-			got := plan(inputOf(t, objects(t, manifests...)...)).report
+			got := plan(inputOf(t, objects(t, manifests...)...)).report()
 			want := tailnetv1alpha1.GatewayReportSpec{Gateway: "web", Extension: tailnetv1alpha1.ReportedExtension{Version: "v1"}, Routes: tc.want}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tailnetv1alpha1.ReportedRoute{}, "UID")); diff != "" {
 				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
@@ -157,7 +157,7 @@ spec:
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := plan(inputOf(t, objects(t, tc.object, listeners, tc.route)...)).report.Routes
+			got := plan(inputOf(t, objects(t, tc.object, listeners, tc.route)...)).report().Routes
 			if len(got) != 1 {
 				t.Fatalf("\n%s\nplan(...): want one route, got %v", tc.reason, got)
 			}
@@ -174,7 +174,7 @@ func TestReportedWithoutGenerated(t *testing.T) {
 	for _, label := range []string{ir.PlaceholderLabel, meta.LabelGenerated} {
 		objs := objects(t, tailscaleGateway, gateway, routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""))
 		objs[2].SetLabels(map[string]string{label: "x"})
-		if got := plan(inputOf(t, objs...)).report.Routes; len(got) > 0 {
+		if got := plan(inputOf(t, objs...)).report().Routes; len(got) > 0 {
 			t.Errorf("a route with label %s is reported: %v", label, got)
 		}
 	}
