@@ -54,13 +54,14 @@ type Controller struct {
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 }
 
-// NewController returns a Controller that reads from a cache and writes with a client.
+// NewController returns a Controller that reads from a cache and writes with a client. The client has no
+// cache.
 func NewController(from cache.Cache, to client.Client, o Options) *Controller {
 	if o.Log == nil {
 		o.Log = logging.NewNopLogger()
 	}
 	c := &Controller{
-		reader:  reader{cache: from, client: to, options: o, log: o.Log, watched: map[string]bool{}, policies: map[string]cache.Informer{}},
+		reader:  reader{cache: from, server: to, options: o, log: o.Log, watched: map[string]bool{}, policies: map[string]cache.Informer{}},
 		writer:  writer{client: to},
 		metrics: newMetrics(),
 		ready:   make(chan struct{}),

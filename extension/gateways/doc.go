@@ -7,6 +7,7 @@
 //
 // The function plan is pure and computes the desired objects by three packages: routes, protect and
 // report. A Controller reads from the extension's cache by indexes: it reads one TailscaleGateway and
-// the objects of its Gateway only. One replica writes, unlike in package reconcile, because only the replica whose write
-// the API server refused has the reason. Each replica adds the hooks that it answered itself.
+// the objects of its Gateway only. One replica writes, unlike in package reconcile, because only the
+// replica whose write the API server refused has the reason. Each replica adds the hooks that it
+// answered itself.
 package gateways

@@ -74,7 +74,7 @@ func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayRep
 	defer cancel()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		current := &tailnetv1alpha1.GatewayReport{}
-		if err := c.writer.client.Get(ctx, client.ObjectKeyFromObject(r), current); err != nil {
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(r), current); err != nil {
 			return err
 		}
 		if current.GetUID() != r.GetUID() {
@@ -83,7 +83,7 @@ func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayRep
 		}
 		previous := current.DeepCopy()
 		current.Spec.Extension.Hooks = addedHooks(current.Spec.Extension.Hooks, *delta)
-		return c.writer.client.Patch(ctx, current, client.MergeFromWithOptions(previous, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ir.ManagedBy))
+		return c.client.Patch(ctx, current, client.MergeFromWithOptions(previous, client.MergeFromWithOptimisticLock{}), client.FieldOwner(ir.ManagedBy))
 	})
 	if err != nil {
 		return errors.Wrap(client.IgnoreNotFound(err), "cannot patch GatewayReport")

@@ -21,10 +21,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways/routes"
 )
 
-// A reader reads from the extension's cache.
+// A reader reads from the extension's cache, and from the API server what the cache does not show.
 type reader struct {
 	cache   cache.Cache
-	client  client.Client
+	server  client.Reader
 	options Options
 	log     logging.Logger
 

@@ -93,7 +93,7 @@ func (rd *reader) hasPolicies(ctx context.Context, kind string) (bool, error) {
 	if rd.options.Gateway != nil {
 		o = append(o, client.InNamespace(rd.options.Gateway.Namespace))
 	}
-	err := rd.client.List(ctx, parse.NewPolicies(kind), o...)
+	err := rd.server.List(ctx, parse.NewPolicies(kind), o...)
 	switch {
 	case kerrors.IsForbidden(err):
 		return false, nil

@@ -233,7 +233,7 @@ func (c *Controller) gatewaysOf(ctx context.Context, k routes.ParentKey) []types
 			return nil
 		}
 		s := &gwapiv1.ListenerSet{}
-		if err := c.cache.Get(ctx, n, s); err != nil {
+		if found, err := c.get(ctx, n, s); err != nil || !found {
 			// Its own event follows once it is in the cache.
 			return nil
 		}

@@ -20,7 +20,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// A writer writes the objects of TailscaleGateways.
+// A writer writes the objects of TailscaleGateways. Its client also reads the objects that a write concerns
+// from the API server.
 type writer struct {
 	client client.Client
 }
