@@ -94,7 +94,7 @@ type edit struct {
 	// translate reports that more than endpoints changed.
 	translate bool
 
-	// entries are those whose digestParts to digests changed.
+	// entries are those whose parts in digests changed.
 	entries map[entry]struct{}
 
 	// dependents are those that are named now and were not before, and the reverse.
@@ -102,8 +102,12 @@ type edit struct {
 
 	// endpoints are the dependents that differ, and reshaped the targets among them whose
 	// clusters do.
-	endpoints []dependent
+	endpoints map[dependent]struct{}
 	reshaped  []ir.TargetKey
+
+	// granted are the routes whose references permissions may allow or forbid. It changes which backends
+	// their rules have, and not the routes.
+	granted map[entry]struct{}
 
 	// routes are the routes with other rules, with the names of their endpoint lists before
 	// the change.
@@ -122,7 +126,8 @@ type edit struct {
 func newEdit(s *ir.Snapshot, p *pending) *edit {
 	return &edit{
 		next: s.Edit(), pending: p, entries: map[entry]struct{}{},
-		dependents: map[dependent]struct{}{}, routes: map[entry][]string{}, attached: map[ir.PolicyTarget]struct{}{},
+		dependents: map[dependent]struct{}{}, endpoints: map[dependent]struct{}{}, granted: map[entry]struct{}{},
+		routes: map[entry][]string{}, attached: map[ir.PolicyTarget]struct{}{},
 	}
 }
 
@@ -138,8 +143,8 @@ func (e *edit) digest(c entry, old, current any) {
 
 // resum replaces an old part of the digest by a new one.
 func (e *edit) resum(old, current any) {
-	if newSum, oldSum := ir.Sum(old), ir.Sum(current); newSum != oldSum {
-		e.next.Digest += oldSum - newSum
+	if oldSum, newSum := ir.Sum(old), ir.Sum(current); oldSum != newSum {
+		e.next.Digest += newSum - oldSum
 		e.translate = true
 	}
 }

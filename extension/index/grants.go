@@ -97,7 +97,8 @@ func recomputeGrants(s *Store, e *edit) {
 		e.resum(grantSum(g, permitted), grantSum(g, permits))
 		e.next.Grants.Put(e.next, g, true, !permits)
 		for k := range s.foreign[g.Object.Namespace] {
-			e.entries[routeEntry(k)] = struct{}{}
+			c := routeEntry(k)
+			e.entries[c], e.granted[c] = struct{}{}, struct{}{}
 		}
 	}
 }

@@ -199,7 +199,6 @@ func TestRevision(t *testing.T) {
 			reason:  "A policy on a rule should give the rule a separate cluster.",
 			change:  pinRule,
 			greater: true,
-			names:   []string{"tailscale/rule/httproute/shop/mixed"},
 		},
 		"OtherRoute": {
 			reason: "A route without a backend of our kinds should change nothing.",

@@ -112,14 +112,13 @@ func (s *Store) publish(e *edit) {
 		return
 	}
 	most := 0
-	for _, c := range e.endpoints {
+	for c := range e.endpoints {
 		most += 1 + len(s.namedBy[c])
 	}
 	names := make([]string, 0, most)
-	// A route may name several dependents, and have a grant besides. A single dependent cannot name it
-	// twice.
-	seen, alone := map[entry]struct{}{}, len(e.endpoints) <= 1 && len(e.entries) == 0
-	for _, c := range e.endpoints {
+	// A route may name several dependents, and be granted besides. A single dependent cannot name it twice.
+	seen, alone := map[entry]struct{}{}, len(e.endpoints) <= 1 && len(e.granted) == 0
+	for c := range e.endpoints {
 		if c.target != (ir.TargetKey{}) {
 			names = append(names, c.target.ClusterName())
 		}
@@ -136,10 +135,9 @@ func (s *Store) publish(e *edit) {
 			names = append(names, s.ruleNames[k]...)
 		}
 	}
-	for k := range e.entries {
-		// A grant changes which backends the rules of a route have, and not the route.
+	for k := range e.granted {
 		_, changed := e.routes[k]
-		if _, ok := seen[k]; !ok && !changed && k.section == routeSection {
+		if _, ok := seen[k]; !ok && !changed {
 			names = append(names, s.ruleNames[k]...)
 		}
 	}

@@ -182,7 +182,7 @@ func dropDependent(s *Store, e *edit, c dependent) {
 		}
 		delete(s.built, c)
 	}
-	e.endpoints = append(e.endpoints, c)
+	e.endpoints[c] = struct{}{}
 	if c.target == (ir.TargetKey{}) {
 		e.next.Services.Delete(e.next, c.service)
 		return
@@ -245,7 +245,7 @@ func rebuildService(e *edit, v *view, c dependent) {
 		return
 	}
 	e.next.Services.Set(e.next, c.service, current)
-	e.endpoints = append(e.endpoints, c)
+	e.endpoints[c] = struct{}{}
 }
 
 func rebuildTarget(s *Store, e *edit, v *view, c dependent) {
@@ -256,7 +256,7 @@ func rebuildTarget(s *Store, e *edit, v *view, c dependent) {
 		return
 	}
 	e.next.Targets.Set(e.next, c.target, current)
-	e.endpoints = append(e.endpoints, c)
+	e.endpoints[c] = struct{}{}
 	if old == nil || old.Missing != current.Missing || !reflect.DeepEqual(old.Shape, current.Shape) {
 		e.resum(shapeSum(old), shapeSum(current))
 		e.reshaped = append(e.reshaped, c.target)
