@@ -12,9 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -25,7 +23,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/leader"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/policies"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/source"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
@@ -100,9 +97,9 @@ func newHealthDuty(o Options, api *source.API, i inputs, log logging.Logger) (le
 	if err != nil {
 		return nil, err
 	}
-	kube, err := client.New(api.Config, client.Options{Scheme: s, Mapper: api.Mapper})
+	kube, err := api.NewClient(api.Config, s)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
+		return nil, err
 	}
 	w := report.NewWriter(i.targets, i.changes, kube, api.Informers, o.Gateway, log)
 	return func(ctx context.Context) {
@@ -116,16 +113,12 @@ func newHealthDuty(o Options, api *source.API, i inputs, log logging.Logger) (le
 
 // newGateways returns the controller of the extension's part of TailscaleGateways.
 func newGateways(o Options, api *source.API, i inputs, log logging.Logger) (*gateways.Controller, error) {
-	s, err := parse.Scheme()
-	if err != nil {
-		return nil, err
-	}
 	cfg := rest.CopyConfig(api.Config)
 	// Hundreds of routes may be due at once. The API server has its own priorities.
 	cfg.QPS = -1
-	kube, err := client.New(cfg, client.Options{Scheme: s, Mapper: api.Mapper})
+	kube, err := api.NewClient(cfg, api.Client.Scheme())
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
+		return nil, err
 	}
 	opts := gateways.Options{
 		Version: version.Version,

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -61,11 +62,17 @@ func NewAPI(cfg *rest.Config, namespaces ...string) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a client that writes")
+	out := &API{Config: cfg, Mapper: mapper, Informers: informers}
+	if out.Client, err = out.NewClient(cfg, scheme); err != nil {
+		return nil, err
 	}
-	return &API{Config: cfg, Mapper: mapper, Informers: informers, Client: c}, nil
+	return out, nil
+}
+
+// NewClient returns a client of the API server, with the types of a scheme. It has no cache.
+func (a *API) NewClient(cfg *rest.Config, scheme *runtime.Scheme) (client.Client, error) {
+	c, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: a.Mapper})
+	return c, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 }
 
 // NewKubernetes returns a source of an API server's objects of the given kinds. If placeholders is true, it
