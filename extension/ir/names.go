@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ManagedBy is the value of ManagedByLabel on the objects that the extension writes, and the
-// owner of their fields.
 const (
+	// ManagedByLabel is Kubernetes' label for what manages an object.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
-	ManagedBy      = "tailscale-gateway-extension"
+
+	// ManagedBy is the value of ManagedByLabel on the objects that the extension writes, and the owner of
+	// their fields.
+	ManagedBy = "tailscale-gateway-extension"
 )
 
 // CanonicalHost returns a host name in lower case without a final dot.

@@ -43,9 +43,6 @@ const (
 
 	// timeout of a request.
 	timeout = 10 * time.Second
-
-	// manager of the fields that are applied.
-	manager = client.FieldOwner("tailscale-gateway-extension")
 )
 
 // Targets provides the probed targets. A health.Prober implements it.
@@ -279,7 +276,7 @@ func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, 
 	if err != nil {
 		return errors.Wrap(err, "cannot convert HealthReport")
 	}
-	if err := w.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: raw}), manager, client.ForceOwnership); err != nil {
+	if err := w.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: raw}), client.FieldOwner(ir.ManagedBy), client.ForceOwnership); err != nil {
 		return errors.Wrap(err, "cannot apply HealthReport")
 	}
 	reports[o] = &report{spec: spec, next: time.Now().Add(pause)}
