@@ -193,7 +193,7 @@ func (a *app) pushEndpoints(ctx context.Context) error {
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.endpoints.Run(ctx) })
-	g.Go(func() error { return each(ctx, changes, a.endpoints.Changed) })
+	g.Go(func() error { return changes.Each(ctx, a.endpoints.Changed) })
 	return g.Wait()
 }
 
@@ -203,18 +203,6 @@ func (a *app) probe(ctx context.Context) error {
 	defer changes.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.prober.Run(ctx) })
-	g.Go(func() error { return each(ctx, changes, func([]string) { a.prober.Changed() }) })
+	g.Go(func() error { return changes.Each(ctx, func([]string) { a.prober.Changed() }) })
 	return g.Wait()
-}
-
-// each calls fn with the endpoint lists of each change until ctx ends.
-func each(ctx context.Context, changes *index.Subscription, fn func(lists []string)) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changes.Changed():
-			fn(changes.Take())
-		}
-	}
 }

@@ -4,6 +4,7 @@
 package index
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -48,6 +49,18 @@ func (s *Subscription) Take() []string {
 	s.changes = nil
 	s.mu.Unlock()
 	return merged(changes)
+}
+
+// Each calls fn with the names of each change until ctx ends. It never fails.
+func (s *Subscription) Each(ctx context.Context, fn func(lists []string)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.Changed():
+			fn(s.Take())
+		}
+	}
 }
 
 // merged returns the names of all changes, each once.
