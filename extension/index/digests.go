@@ -34,13 +34,3 @@ type digests struct {
 func newDigests() digests {
 	return digests{parts: map[entry]digestPart{}, targets: map[ir.TargetKey]uint64{}}
 }
-
-// policySum returns the part of a policy in digests. It leaves out information for people.
-func policySum(p *ir.RoutePolicy) any {
-	if p == nil {
-		return nil
-	}
-	out := *p
-	out.Generation, out.Notices, out.Devices, out.FailOpen = 0, nil, nil, false
-	return out
-}

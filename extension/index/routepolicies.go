@@ -262,6 +262,16 @@ func policyDependents(p *ir.RoutePolicy) map[dependent]struct{} {
 	return out
 }
 
+// policySum returns the part of a policy in digests. It leaves out information for people.
+func policySum(p *ir.RoutePolicy) any {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	out.Generation, out.Notices, out.Devices, out.FailOpen = 0, nil, nil, false
+	return out
+}
+
 // digestPolicy returns the part of a policy in the digests of the Gateways where it takes effect, and that
 // admit its routes.
 func digestPolicy(s *Store, e *edit, c entry) digestPart {
