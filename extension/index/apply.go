@@ -44,17 +44,14 @@ func (s *Store) Apply(changes ...Change) error {
 	for _, c := range changes {
 		inputs = append(inputs, newInput(s.Read(c)))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	p := newPending()
 	var errs []error
-	for _, change := range inputs {
-		if err := s.objects.put(change, p); err != nil {
-			errs = append(errs, err)
+	s.update(func(p *pending) {
+		for _, change := range inputs {
+			if err := s.objects.put(change, p); err != nil {
+				errs = append(errs, err)
+			}
 		}
-	}
-	s.recompute(p, began)
+	})
 	s.metrics.unusable.Add(float64(len(errs)))
 	return errors.Join(errs...)
 }
@@ -83,6 +80,17 @@ func (all *objects) put(change *input, p *pending) error {
 		}
 	}
 	return nil
+}
+
+// update calls a function that changes objects and marks what they affect, and builds the next Snapshot. If
+// nothing is marked, the Snapshot stays.
+func (s *Store) update(change func(p *pending)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	began := time.Now()
+	p := newPending()
+	change(p)
+	s.recompute(p, began)
 }
 
 // recompute builds the next Snapshot of the changes that are pending since a time.
@@ -137,18 +145,15 @@ func recomputeDigests(s *Store, e *edit) {
 // extension, or this extension belongs to one Gateway. Targets that only other routes name
 // are not known. Before the first call, and with nil, the Store serves all Gateways.
 func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
 	if serves == nil {
 		serves = everyGateway
 	}
-	s.objects.serves = serves
-	p := newPending()
-	for _, section := range sections {
-		if section.serve != nil {
-			section.serve(s.objects, p)
+	s.update(func(p *pending) {
+		s.objects.serves = serves
+		for _, section := range sections {
+			if section.serve != nil {
+				section.serve(s.objects, p)
+			}
 		}
-	}
-	s.recompute(p, began)
+	})
 }

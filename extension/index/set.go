@@ -6,7 +6,6 @@ package index
 import (
 	"reflect"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,70 +26,54 @@ func (s *Store) ForgetHost(host string) {
 }
 
 func (s *Store) changeHost(host string, change func(host string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
 	host = ir.CanonicalHost(host)
-	change(host)
-	p := newPending()
-	p.ref(refHost, types.NamespacedName{Name: host})
-	s.recompute(p, began)
+	s.update(func(p *pending) {
+		change(host)
+		p.ref(refHost, types.NamespacedName{Name: host})
+	})
 }
 
 // SetHealth sets the placements of targets, and makes one Snapshot of all changes. It keeps
 // the placements of other targets, and ignores targets that no route names.
 func (s *Store) SetHealth(placements map[ir.TargetKey]ir.Placement) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	d := newPending()
-	for k, p := range placements {
-		if len(s.namedBy[dependent{target: k}]) == 0 || s.objects.placements[k].Equal(p) {
-			continue
+	s.update(func(p *pending) {
+		for k, placement := range placements {
+			if len(s.namedBy[dependent{target: k}]) == 0 || s.objects.placements[k].Equal(placement) {
+				continue
+			}
+			put(s.objects.placements, k, placement, placement.IsZero())
+			p.targets[k] = struct{}{}
 		}
-		if p.IsZero() {
-			delete(s.objects.placements, k)
-		} else {
-			s.objects.placements[k] = p
-		}
-		d.targets[k] = struct{}{}
-	}
-	s.recompute(d, began)
+	})
 }
 
 // SetConfigMap sets the state of a ConfigMap. Nil means that the state is not known.
 func (s *Store) SetConfigMap(n types.NamespacedName, c *parse.ConfigMap) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	if reflect.DeepEqual(s.objects.configMaps[n], c) {
-		return
-	}
-	put(s.objects.configMaps, n, c, c == nil)
-	p := newPending()
-	p.ref(refConfigMap, n)
-	if n == s.objects.config {
-		markBootstraps(s.objects, p)
-		servePolicies(s.objects, p)
-	}
-	s.recompute(p, began)
+	s.update(func(p *pending) {
+		if reflect.DeepEqual(s.objects.configMaps[n], c) {
+			return
+		}
+		put(s.objects.configMaps, n, c, c == nil)
+		p.ref(refConfigMap, n)
+		if n == s.objects.config {
+			markBootstraps(s.objects, p)
+			servePolicies(s.objects, p)
+		}
+	})
 }
 
 // SetSecret sets the state of a Secret. Nil means that the state is not known.
 func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Now()
-	if reflect.DeepEqual(s.objects.clientSecrets[n], h) {
-		return
-	}
-	put(s.objects.clientSecrets, n, h, h == nil)
-	p := newPending()
-	p.markName(secretSection, n)
-	for reader := range s.readers[n] {
-		p.mark(reader)
-	}
-	s.recompute(p, began)
+	s.update(func(p *pending) {
+		if reflect.DeepEqual(s.objects.clientSecrets[n], h) {
+			return
+		}
+		put(s.objects.clientSecrets, n, h, h == nil)
+		p.markName(secretSection, n)
+		for reader := range s.readers[n] {
+			p.mark(reader)
+		}
+	})
 }
 
 // SetDialPolicy sets which hosts Envoys may connect to without a proxy. It must be called
