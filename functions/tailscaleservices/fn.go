@@ -14,19 +14,12 @@ import (
 	"context"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/conditions"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
-
-// conditionTypes are the types of conditions that every run sets. Conflict is set if the service is
-// shared, and DiscoverySuccessful if services are listed.
-var conditionTypes = []xpv2.ConditionType{
-	meta.TypeAccepted, meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
-}
 
 // Function composes TailscaleServices.
 type Function struct {
@@ -38,9 +31,10 @@ type Function struct {
 // New returns a function.
 func New(log logging.Logger) *Function { return &Function{log: log} }
 
-// RunFunction composes one TailscaleServices.
+// RunFunction composes one TailscaleServices. An error is in the conditions that every object with a
+// Tailscale Service has.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	return compose.Respond(f.log, gatewayv1alpha1.TailscaleServicesKind, req, run, conditionTypes...), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleServicesKind, req, run, conditions.Types(gatewayv1alpha1.TailscaleServicesSpec{}, nil)...), nil
 }
 
 // run composes the TailscaleServices of a run.

@@ -5,11 +5,9 @@ package tailscaleservices
 
 import (
 	"fmt"
-	"slices"
-
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/conditions"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -29,15 +27,9 @@ func planForRoutes(f facts) compose.Plan {
 	if err != nil {
 		c.Status, c.Reason, c.Message = compose.False, err.Reason, fmt.Sprintf("Routes cannot lead to every port: %v", err)
 	}
-	p := compose.Plan{
-		Conditions: []compose.Condition{c},
+	return compose.Plan{
+		Conditions: append([]compose.Condition{c}, conditions.Unpublished(f.conditions)...),
 		Status:     gatewayv1alpha1.TailscaleServicesStatus{LoadBalancingStatus: f.loadBalancing()},
 		NotReady:   err != nil,
 	}
-	for _, t := range slices.Concat(conditionTypes, []xpv2.ConditionType{meta.TypeConflict, meta.TypeDiscoverySuccessful}) {
-		if t != meta.TypeAccepted && f.conditions[t] {
-			p.Conditions = append(p.Conditions, compose.Condition{Type: t, Reason: meta.ReasonNotRequested, Message: "spec.vipService.enabled is false"})
-		}
-	}
-	return p
 }

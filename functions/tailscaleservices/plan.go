@@ -4,8 +4,6 @@
 package tailscaleservices
 
 import (
-	"slices"
-
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/conditions"
@@ -37,21 +35,5 @@ func (f facts) conditionTypes() []xpv2.ConditionType {
 	if !f.publishes() {
 		return []xpv2.ConditionType{meta.TypeAccepted}
 	}
-	out := slices.Clone(conditionTypes)
-	if f.conditions[meta.TypeRouted] {
-		out = append(out, meta.TypeRouted)
-	}
-	if f.conditions[meta.TypePortsHealthy] {
-		out = append(out, meta.TypePortsHealthy)
-	}
-	if f.conditions[meta.TypePortsAllowed] {
-		out = append(out, meta.TypePortsAllowed)
-	}
-	if f.shared() {
-		out = append(out, meta.TypeConflict)
-	}
-	if f.discovers() {
-		out = append(out, meta.TypeDiscoverySuccessful)
-	}
-	return out
+	return conditions.Types(f.spec, f.conditions)
 }

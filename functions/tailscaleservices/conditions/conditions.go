@@ -59,27 +59,6 @@ type Facts struct {
 	Machines int32
 }
 
-// All returns the conditions of the object.
-func All(f Facts) []compose.Condition {
-	out := []compose.Condition{accepted(f), endpointsSelected(f), vipServiceReady(f), advertised(f), approved(f)}
-	if f.Presence.Routing() != nil || f.Existing[meta.TypeRouted] {
-		out = append(out, primaryChosen(f))
-	}
-	if f.Presence.PortsHealth() != nil || f.Existing[meta.TypePortsHealthy] {
-		out = append(out, portsHealthy(f))
-	}
-	if c := portsAllowed(f); c != nil {
-		out = append(out, *c)
-	}
-	if f.Presence.Sharing {
-		out = append(out, conflict(f))
-	}
-	if f.Spec.ServiceDiscovery != nil {
-		out = append(out, discoverySuccessful(f))
-	}
-	return out
-}
-
 // accepted returns the condition Accepted.
 func accepted(f Facts) compose.Condition {
 	if f.PortsErr != nil {

@@ -15,10 +15,9 @@ import (
 	rules "github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
-// portsAllowed returns the condition PortsAllowed, or nil if there is nothing to report and the object
-// does not have the condition.
-func portsAllowed(f Facts) *compose.Condition {
-	c := &compose.Condition{Type: meta.TypePortsAllowed, Status: compose.False}
+// portsAllowed returns the condition PortsAllowed.
+func portsAllowed(f Facts) compose.Condition {
+	c := compose.Condition{Type: meta.TypePortsAllowed, Status: compose.False}
 	var refused, unchanged, retained []string
 	for _, p := range f.Selection.Hosting() {
 		if !selection.HasIngress(p) {
@@ -45,11 +44,9 @@ func portsAllowed(f Facts) *compose.Condition {
 		c.Reason, c.Message = meta.ReasonPortsNotAllowed, fmt.Sprintf("%s stays as it was where a port is missing: %s; %s", f.ServiceName, compose.List(unchanged...), remedy)
 	case len(retained) > 0:
 		c.Reason, c.Message = meta.ReasonPortsKept, fmt.Sprintf("%s is hosted where a port is missing, until the list changes: %s; %s", f.ServiceName, compose.List(retained...), remedy)
-	case f.Existing[meta.TypePortsAllowed]:
+	default:
 		c.Status, c.Reason = compose.True, meta.ReasonPortsAllowed
 		c.Message = fmt.Sprintf("The selected TailscaleEndpoints allow all ports of %s", f.ServiceName)
-	default:
-		return nil
 	}
 	return c
 }
