@@ -22,7 +22,7 @@ import (
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema("TailscaleEndpoints")
+var inputs = compose.NewInputSchema(gatewayv1alpha1.TailscaleEndpointsKind)
 
 // facts are all inputs of a plan.
 type facts struct {

@@ -33,7 +33,7 @@ import (
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema("TailscaleGateway")
+var inputs = compose.NewInputSchema(gatewayv1alpha1.TailscaleGatewayKind)
 
 // settings are the flags of the function.
 type settings struct {

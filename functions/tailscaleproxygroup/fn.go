@@ -22,7 +22,7 @@ import (
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema("TailscaleProxyGroup")
+var inputs = compose.NewInputSchema(gatewayv1alpha1.TailscaleProxyGroupKind)
 
 // Function composes TailscaleProxyGroups.
 type Function struct {

@@ -29,7 +29,7 @@ import (
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema("TailscaleServices")
+var inputs = compose.NewInputSchema(gatewayv1alpha1.TailscaleServicesKind)
 
 // Resource names of children, apart from those of attachments.
 const (

@@ -21,7 +21,7 @@ import (
 )
 
 // inputs is the schema of this function's input, in pipelines of other composites.
-var inputs = compose.NewInputSchema("TailscaleTailnet")
+var inputs = compose.NewInputSchema(gatewayv1alpha1.TailscaleTailnetKind)
 
 // Resource names of children.
 const (
