@@ -153,7 +153,7 @@ func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec, routed bool) ([]Ass
 }
 
 // checkPorts returns an error for ports and settings of TLS that the schema of an input does not
-// reject (see generate in the Makefile).
+// reject, because package/function/input drops the rule that requires a port.
 func checkPorts(spec gatewayv1alpha1.TailscaleServicesSpec) *SpecError {
 	for i, b := range spec.Backends {
 		if b.Port == 0 && b.Kind != gatewayv1alpha1.BackendKindGateway {
