@@ -33,13 +33,11 @@ func newGatewayPlan(f facts) *gatewayPlan {
 		Owner: f.owner, Spec: f.spec.Tailnets, Sharing: f.sharing(), Gateway: f.gateway, Found: gp.found,
 		Verdicts: f.verdicts, Observed: f.observed.proxies,
 	})
-	if !f.step {
-		gp.extension = extensionpods.New(extensionpods.Facts{
-			Owner: f.owner, Spec: f.spec.ExtensionServer, Gateway: f.gateway, Verdicts: f.verdicts,
-			InstalledImage: f.extensionImage, EnvoyGateway: f.envoyGateway,
-			Deployment: f.observed.deployment, EDS: f.observed.eds,
-		})
-	}
+	gp.extension = extensionpods.New(extensionpods.Facts{
+		Owner: f.owner, Spec: f.spec.ExtensionServer, Gateway: f.gateway, Verdicts: f.verdicts,
+		InstalledImage: f.extensionImage, EnvoyGateway: f.envoyGateway,
+		Deployment: f.observed.deployment, EDS: f.observed.eds,
+	})
 	gp.services = services.New(services.Facts{
 		Owner: f.owner, Sharing: f.sharing(), Publish: f.publishing(), Gateway: f.gateway, Found: gp.found,
 		Report: f.report, Grants: f.grants, Tailnets: gp.tailnets.Tailnets,

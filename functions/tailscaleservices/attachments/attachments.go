@@ -186,8 +186,8 @@ func composeRemote(f Facts, name string, p tailnetv1alpha1.ProxySet, c tailnetv1
 	}
 	// Their certificates are for the shared service's name, which Gateways request.
 	named := slices.ContainsFunc(f.Ports, func(a ports.Assignment) bool { return a.Remote() && a.TLS != nil })
-	if named && f.Presence.Current != nil {
-		spec.DNSName = f.Presence.Current.Status.AtProvider.DNSName
+	if named {
+		spec.DNSName = f.Presence.DNSName()
 	}
 	return attachment(f, name, spec)
 }

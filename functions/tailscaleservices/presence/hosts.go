@@ -36,7 +36,7 @@ func IsMachine(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 		for i := range m.Replicas {
 			wanted[i] = names.Host(p.GetNamespace(), names.Machine(m.Name, i))
 		}
-		base, _ := cutNumber(label)
+		base := cutNumber(label)
 		for _, n := range []string{label, base} {
 			if slices.Contains(wanted, n) || slices.Contains(wanted, unique.ReplaceAllString(n, "")) {
 				return true
@@ -49,11 +49,11 @@ func IsMachine(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 // unique matches what names.UniqueHost appends.
 var unique = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
-// cutNumber returns a name without a suffix -1, -2 and so on, and whether it had one.
-func cutNumber(name string) (string, bool) {
+// cutNumber returns a name without a suffix -1, -2 and so on. It is empty if the name has none.
+func cutNumber(name string) string {
 	i := strings.LastIndexByte(name, '-')
 	if i < 0 || i == len(name)-1 || strings.Trim(name[i+1:], "0123456789") != "" {
-		return "", false
+		return ""
 	}
-	return name[:i], true
+	return name[:i]
 }
