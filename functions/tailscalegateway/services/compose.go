@@ -47,11 +47,11 @@ func (p Plan) Children() compose.Children {
 		if !v.settled() {
 			out.Incomplete, out.Requeue = true, true
 		}
-		o := keepService(p.Facts, v)
-		if !keep {
-			o = composeService(p.Facts, v)
+		desire := composeService
+		if keep {
+			desire = keepService
 		}
-		out.Add(v.key(), o, v.settled())
+		out.Add(v.key(), desire(p.Facts, v), v.settled())
 	}
 	return out
 }
@@ -61,11 +61,8 @@ func serviceMeta(f Facts, v *Service) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: v.Name, Namespace: f.Owner.Namespace, Labels: v.Tailnet.Labels(f.Owner)}
 }
 
-// keepService returns an observed TailscaleServices unchanged. It is empty if there is none.
+// keepService returns an observed TailscaleServices unchanged.
 func keepService(f Facts, v *Service) *gatewayv1alpha1.TailscaleServices {
-	if v.Observed == nil {
-		return nil
-	}
 	return &gatewayv1alpha1.TailscaleServices{ObjectMeta: serviceMeta(f, v), Spec: v.Observed.Spec}
 }
 
