@@ -180,10 +180,12 @@ func readGrants(r *compose.Run, f facts) (facts, error) {
 		return f, nil
 	}
 	f.grants = refgrant.Grants{}
+	required := map[string]bool{f.owner.Namespace: true}
 	for _, b := range routes.Backends(f.report.Routes) {
-		if b.Namespace == f.owner.Namespace {
+		if required[b.Namespace] {
 			continue
 		}
+		required[b.Namespace] = true
 		found, looked, err := r.Grants(b.Namespace)
 		if err != nil {
 			return f, err
