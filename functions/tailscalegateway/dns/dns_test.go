@@ -158,6 +158,7 @@ func TestNameservers(t *testing.T) {
 			p := tailnets.New(tailnets.Facts{
 				Owner: compose.Owner{Namespace: "edge", Name: "web"}, Sharing: gatewayv1alpha1.RouteSharingRoute,
 				Spec:     []gatewayv1alpha1.GatewayTailnet{{Name: "corp"}},
+				Verdicts: []compose.TailnetVerdict{{Accepted: true}},
 				Observed: map[string]*gatewayv1alpha1.TailscaleEndpoints{tailnets.PrefixIngress + "corp": o},
 			})
 			if diff := cmp.Diff(tc.want, nameservers(p.Tailnets[0].Ingress)); diff != "" {

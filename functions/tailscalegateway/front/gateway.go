@@ -76,12 +76,13 @@ func (g *Gateway) Name() string { return g.Ref.Namespace + "/" + g.Ref.Name }
 // Ambiguous reports whether the spec must choose one of several Gateways.
 func (g *Gateway) Ambiguous() bool { return len(g.Choices) > 0 }
 
-// Permitted reports whether TailscaleGateways of the namespace may share the Gateway, as far as is known.
+// Permitted reports whether TailscaleGateways of the namespace may share the Gateway. It is true for
+// nil, the Gateway that is not read yet.
 func (g *Gateway) Permitted() bool { return g == nil || g.Ungranted == "" }
 
 // Service returns the Gateway's Service. It returns nil unless there is exactly one.
 func (g *Gateway) Service() *corev1.Service {
-	if g == nil || g.Gateway == nil || len(g.services) != 1 {
+	if g.Gateway == nil || len(g.services) != 1 {
 		return nil
 	}
 	return &g.services[0]

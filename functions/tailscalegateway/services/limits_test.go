@@ -42,6 +42,7 @@ func crowd(existing int) Facts {
 	}
 	f.Tailnets = tailnets.New(tailnets.Facts{
 		Owner: f.Owner, Spec: []gatewayv1alpha1.GatewayTailnet{{Name: "corp"}}, Sharing: f.Sharing, Gateway: f.Gateway, Found: f.Found,
+		Verdicts: []compose.TailnetVerdict{{Accepted: true}},
 	}).Tailnets
 	for i := range existing {
 		r := reportedRoute(fmt.Sprint("team", i%50), fmt.Sprintf("m%04d", i), 20)

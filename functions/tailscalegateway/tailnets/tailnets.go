@@ -37,14 +37,12 @@ type Facts struct {
 	// Sharing is what the tailnets reach of the Gateway.
 	Sharing gatewayv1alpha1.RouteSharing
 
-	// Gateway is nil until it is read.
 	Gateway *front.Gateway
 
 	// Found is the Gateway as the status contains it. It is nil unless the Gateway is valid.
 	Found *gatewayv1alpha1.GatewayStatus
 
-	// Verdicts report whether each tailnet may be used, in the order of the spec. They may be
-	// missing.
+	// Verdicts report whether each tailnet may be used, in the order of the spec.
 	Verdicts []compose.TailnetVerdict
 
 	// Observed are the existing proxies, by resource name.
@@ -82,15 +80,11 @@ type Tailnet struct {
 	Ingress, Egress *Proxies
 }
 
-// New returns the tailnets and their proxies, which follow from the spec and the Gateway, even if
-// other facts are missing.
+// New returns the tailnets and their proxies.
 func New(f Facts) Plan {
 	out := Plan{Facts: f}
 	for i, spec := range f.Spec {
-		t := &Tailnet{GatewayTailnet: spec, Ref: Ref(spec)}
-		if i < len(f.Verdicts) {
-			t.Verdict = f.Verdicts[i]
-		}
+		t := &Tailnet{GatewayTailnet: spec, Ref: Ref(spec), Verdict: f.Verdicts[i]}
 		if f.Found != nil {
 			t.Shared, t.Mistake = shareListeners(f.Gateway, f.Found.Listeners, spec.Listeners)
 		}

@@ -77,6 +77,7 @@ func TestListeners(t *testing.T) {
 			plan := New(Facts{
 				Owner: compose.Owner{Namespace: "edge", Name: "web"}, Sharing: gatewayv1alpha1.RouteSharingGateway,
 				Gateway: g, Found: g.Status(), Spec: []gatewayv1alpha1.GatewayTailnet{{Name: "corp", Listeners: tc.chosen}},
+				Verdicts: []compose.TailnetVerdict{{Accepted: true}},
 			})
 			if diff := cmp.Diff(tc.want, plan.Tailnets[0].Shared); diff != "" {
 				t.Errorf("\n%s\nNew(...) shared: -want, +got:\n%s", tc.reason, diff)
@@ -139,7 +140,7 @@ func TestChildren(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := compose.TailnetVerdict{Accepted: !tc.rejected}
 			children := New(Facts{
-				Owner: compose.Owner{Namespace: "edge", Name: "web"}, Sharing: tc.sharing, Spec: spec,
+				Owner: compose.Owner{Namespace: "edge", Name: "web"}, Sharing: tc.sharing, Spec: spec, Gateway: newGateway(),
 				Verdicts: []compose.TailnetVerdict{v, v}, Observed: tc.observed,
 			}).Children()
 			var got []string
