@@ -4,7 +4,6 @@
 package tailscaleservices
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -154,7 +153,7 @@ func (s *service) recordPorts() []tailnetv1alpha1.ServicePort {
 	}
 	var out []tailnetv1alpha1.ServicePort
 	for _, p := range remote {
-		out = append(out, tailnetv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", p.Port)))
+		out = append(out, tailnetv1alpha1.ServicePortOf(p.Port))
 	}
 	return out
 }

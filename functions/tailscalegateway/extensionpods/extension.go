@@ -264,7 +264,7 @@ func (e *Extension) args() []string {
 	}
 	return append(out, "--make-certificates="+e.Name,
 		flagEDSTarget+e.edsTarget(),
-		fmt.Sprintf("--eds-server-name=%s-eds.%s.svc", e.Name, e.Owner.Namespace),
+		"--eds-server-name="+address.ServiceHost(e.Owner.Namespace, e.Name+suffixEDS),
 		"--xds-mode=GoogleGRPC", fmt.Sprintf("--observe-address=:%d", portMetrics), fmt.Sprintf("--drain=%ds", drainSeconds),
 		"--only-gateway="+e.Gateway.Ref.Namespace+"/"+e.Gateway.Ref.Name)
 }

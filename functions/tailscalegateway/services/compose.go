@@ -5,7 +5,6 @@ package services
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
+	rules "github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
 // maxRecorded is the maximum number of routes in a record.
@@ -90,7 +90,7 @@ func composeService(f Facts, v *Service) *gatewayv1alpha1.TailscaleServices {
 		Sharing:  cmp.Or(vip.Sharing, gatewayv1alpha1.SharingExclusive),
 	}
 	for _, b := range v.Backends {
-		o.Spec.VIPService.Ports = append(o.Spec.VIPService.Ports, gatewayv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", *b.VIPPort)))
+		o.Spec.VIPService.Ports = append(o.Spec.VIPService.Ports, rules.Port(*b.VIPPort))
 	}
 	return o
 }
