@@ -68,13 +68,13 @@ type target struct {
 // observed ProxySet stay.
 func (e *endpoints) targets() (all []target, refused []string) {
 	requests := map[string]quota.Request{}
-	add := func(ts []target, c quota.Request) {
+	add := func(ts []target, request quota.Request) {
 		for _, t := range ts {
 			if _, ok := requests[t.name]; ok {
 				refused = append(refused, t.name)
 				continue
 			}
-			requests[t.name] = c
+			requests[t.name] = request
 			all = append(all, t)
 		}
 	}
@@ -91,9 +91,9 @@ func (e *endpoints) targets() (all []target, refused []string) {
 	}
 	if e.proxySet != nil {
 		for _, t := range e.proxySet.Spec.Targets {
-			if c, ok := requests[t.Name]; ok {
-				c.Allocated = 1
-				requests[t.Name] = c
+			if request, ok := requests[t.Name]; ok {
+				request.Allocated = 1
+				requests[t.Name] = request
 			}
 		}
 	}

@@ -23,23 +23,23 @@ import (
 )
 
 // children returns the children of the service.
-func (s *service) children() []compose.Child {
+func (s *service) children() compose.Children {
+	var out compose.Children
 	if s.refused() {
-		return nil
+		return out
 	}
-	var out []compose.Child
 	if wantsEndpoints(s) {
-		out = append(out, compose.Child{Name: nameEndpoints, Object: composeEndpoints(s), Ready: endpointsReady(s.endpoints)})
+		out.Add(nameEndpoints, composeEndpoints(s), endpointsReady(s.endpoints))
 	}
 	if wantsVIPService(s) {
-		out = append(out, compose.Child{Name: nameVIPService, Object: composeVIPService(s), Ready: s.presence.Created()})
+		out.Add(nameVIPService, composeVIPService(s), s.presence.Created())
 	}
 	served := s.attached()
 	for _, name := range slices.Sorted(maps.Keys(served)) {
-		out = append(out, compose.Child{Name: name, Object: served[name], Ready: true})
+		out.Add(name, served[name], true)
 	}
 	if wantsDiscovery(s) {
-		out = append(out, compose.Child{Name: nameDiscovery, Object: composeDiscovery(s), Ready: true})
+		out.Add(nameDiscovery, composeDiscovery(s), true)
 	}
 	return out
 }

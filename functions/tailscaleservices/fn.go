@@ -5,9 +5,9 @@
 // proxies serve for it, and proxies from a template where none match.
 //
 // A run has three steps. It reads facts: the object, its children, and other objects that
-// Crossplane supplies (read.go). It makes a plan of the facts alone (plan.go), for which the packages
-// below answer one question each: selection, presence, succession, ports, attachments and conditions.
-// It renders the plan to the response.
+// Crossplane supplies (read.go, grants). It makes a plan of the facts alone (plan.go), for which the
+// other packages below answer one question each: selection, presence, succession, ports, attachments
+// and conditions. It renders the plan to the response.
 package tailscaleservices
 
 import (

@@ -26,7 +26,7 @@ func plan(f facts) compose.Plan {
 		p.KeepExisting, p.Except = true, s.succession.Forbidden()
 		return p
 	}
-	p.Children = s.children()
+	p.Add(s.children())
 	return p
 }
 

@@ -201,15 +201,15 @@ func (v *Zone) limit(domains []string, requests map[string]quota.Request) []stri
 		existing[d.Name] = 1
 	}
 	names, omitted := quota.Admit(maxNames, v.zone.Names, func(n zone.Name) quota.Request {
-		c := requests[n.Name]
-		c.Allocated = resolved[n.Name]
-		return c
+		request := requests[n.Name]
+		request.Allocated = resolved[n.Name]
+		return request
 	})
 	v.zone.Names, v.full = names, omitted > 0
 	domains, omitted = quota.Admit(maxDomains, domains, func(d string) quota.Request {
-		c := requests[d]
-		c.Allocated = existing[d]
-		return c
+		request := requests[d]
+		request.Allocated = existing[d]
+		return request
 	})
 	v.full = v.full || omitted > 0
 	return domains

@@ -106,10 +106,10 @@ func ServiceRequests(report *tailnetv1alpha1.GatewayReportSpec) map[string]quota
 		return out
 	}
 	for _, r := range report.Routes {
-		c := request(r)
-		out[Target(r)] = c
+		request := routeRequest(r)
+		out[Target(r)] = request
 		for _, b := range r.Backends {
-			older(out, BackendTarget(b), c)
+			older(out, BackendTarget(b), request)
 		}
 	}
 	return out
@@ -124,25 +124,25 @@ func HostnameRequests(report *tailnetv1alpha1.GatewayReportSpec) map[string]quot
 	}
 	for _, r := range report.Routes {
 		for _, h := range r.Hostnames {
-			older(out, strings.ToLower(h), request(r))
+			older(out, strings.ToLower(h), routeRequest(r))
 		}
 	}
 	return out
 }
 
-// request returns the request of a route.
-func request(r tailnetv1alpha1.ReportedRoute) quota.Request {
-	c := quota.Request{Owner: r.Namespace, UID: cmp.Or(r.UID, Target(r))}
+// routeRequest returns the request of a route.
+func routeRequest(r tailnetv1alpha1.ReportedRoute) quota.Request {
+	out := quota.Request{Owner: r.Namespace, UID: cmp.Or(r.UID, Target(r))}
 	if r.Created != nil {
-		c.Created = r.Created.Time
+		out.Created = r.Created.Time
 	}
-	return c
+	return out
 }
 
 // older sets a request, unless there is an older one.
-func older(requests map[string]quota.Request, key string, c quota.Request) {
+func older(requests map[string]quota.Request, key string, request quota.Request) {
 	existing, ok := requests[key]
-	if !ok || cmp.Or(c.Created.Compare(existing.Created), cmp.Compare(c.UID, existing.UID)) < 0 {
-		requests[key] = c
+	if !ok || cmp.Or(request.Created.Compare(existing.Created), cmp.Compare(request.UID, existing.UID)) < 0 {
+		requests[key] = request
 	}
 }

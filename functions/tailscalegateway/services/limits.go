@@ -26,11 +26,11 @@ func limitServices(f Facts, services []*Service) {
 	}
 	requests := routes.ServiceRequests(f.Report)
 	admitted, _ := quota.Admit(maxServices, wanted, func(v *Service) quota.Request {
-		c := requests[v.Target]
+		request := requests[v.Target]
 		if v.Observed != nil {
-			c.Allocated = 1
+			request.Allocated = 1
 		}
-		return c
+		return request
 	})
 	for _, v := range admitted {
 		v.full = false

@@ -78,12 +78,12 @@ func (f Facts) MissingPorts(p tailnetv1alpha1.ProxySet) []int32 {
 // AllowsAll reports whether endpoints allow all ports of the service.
 func (f Facts) AllowsAll(p tailnetv1alpha1.ProxySet) bool { return len(f.MissingPorts(p)) == 0 }
 
-// MayHost reports whether endpoints have or get ingress proxies, and allow all ports of the service.
-func (f Facts) MayHost(p tailnetv1alpha1.ProxySet) bool { return HasIngress(p) && f.AllowsAll(p) }
+// mayHost reports whether endpoints have or get ingress proxies, and allow all ports of the service.
+func (f Facts) mayHost(p tailnetv1alpha1.ProxySet) bool { return HasIngress(p) && f.AllowsAll(p) }
 
 // NoneAllows reports whether there are selected endpoints with ingress proxies, and none of them allows
 // all ports of the service.
 func (s Selection) NoneAllows() bool {
 	hosting := s.Hosting()
-	return slices.ContainsFunc(hosting, HasIngress) && !slices.ContainsFunc(hosting, s.MayHost)
+	return slices.ContainsFunc(hosting, HasIngress) && !slices.ContainsFunc(hosting, s.mayHost)
 }
