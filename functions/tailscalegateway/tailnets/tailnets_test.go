@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/front"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
@@ -100,40 +102,61 @@ func TestChildren(t *testing.T) {
 	}
 	started := starting("a")
 	started.Status.Devices = []gatewayv1alpha1.DeviceStatus{{Online: true}, {Online: true}}
+	// Proxies that have all their devices.
+	settled := func(tailnet string) *gatewayv1alpha1.TailscaleEndpoints {
+		o := starting(tailnet)
+		o.Status.Devices = started.Status.Devices
+		o.Status.SetConditions(xpv2.Available())
+		return o
+	}
+	type want struct {
+		Children            []string
+		Incomplete, Requeue bool
+	}
 	cases := map[string]struct {
 		reason   string
 		sharing  gatewayv1alpha1.RouteSharing
 		rejected bool
 		observed map[string]*gatewayv1alpha1.TailscaleEndpoints
-		want     []string
+		want     want
 	}{
 		"Start": {
 			reason: "No more proxies start at once than Crossplane's circuit breaker allows, and ingress comes first.", sharing: gatewayv1alpha1.RouteSharingGateway,
-			want: []string{"ingress-a", "ingress-b"},
+			want: want{Children: []string{"ingress-a", "ingress-b"}, Incomplete: true, Requeue: true},
 		},
 		"Starting": {
 			reason: "Others wait for those that start.", sharing: gatewayv1alpha1.RouteSharingGateway,
 			observed: map[string]*gatewayv1alpha1.TailscaleEndpoints{"ingress-a": starting("a"), "ingress-b": starting("b")},
-			want:     []string{"ingress-a", "ingress-b"},
+			want:     want{Children: []string{"ingress-a", "ingress-b"}, Incomplete: true, Requeue: true},
 		},
 		"Started": {
 			reason: "One that has its devices makes room.", sharing: gatewayv1alpha1.RouteSharingGateway,
 			observed: map[string]*gatewayv1alpha1.TailscaleEndpoints{"ingress-a": started, "ingress-b": starting("b")},
-			want:     []string{"ingress-a", "ingress-b", "egress-a"},
+			want:     want{Children: []string{"ingress-a", "ingress-b", "egress-a"}, Incomplete: true, Requeue: true},
 		},
 		"EgressAlone": {
 			reason: "Without ingress there are only proxies for discovered services.", sharing: gatewayv1alpha1.RouteSharingNone,
-			want: []string{"egress-a", "egress-b"},
+			want: want{Children: []string{"egress-a", "egress-b"}, Incomplete: true, Requeue: true},
 		},
 		"Moving": {
 			reason: "Proxies cannot change their tailnet, and are deleted first.", sharing: gatewayv1alpha1.RouteSharingGateway,
 			observed: map[string]*gatewayv1alpha1.TailscaleEndpoints{"ingress-a": starting("other"), "ingress-b": started, "egress-a": started, "egress-b": started},
-			want:     []string{"egress-a"},
+			want:     want{Children: []string{"egress-a"}, Incomplete: true, Requeue: true},
 		},
 		"Refused": {
 			reason: "A tailnet that may not be used gets no proxies, and existing ones stay.", sharing: gatewayv1alpha1.RouteSharingGateway, rejected: true,
 			observed: map[string]*gatewayv1alpha1.TailscaleEndpoints{"ingress-a": started},
-			want:     []string{"ingress-a"},
+			want:     want{Children: []string{"ingress-a"}, Incomplete: true, Requeue: true},
+		},
+		"Settled": {
+			reason: "Nothing is missing once all proxies are ready.", sharing: gatewayv1alpha1.RouteSharingGateway,
+			observed: map[string]*gatewayv1alpha1.TailscaleEndpoints{"ingress-a": settled("a"), "ingress-b": settled("b"), "egress-a": settled("a"), "egress-b": settled("b")},
+			want:     want{Children: []string{"ingress-a", "ingress-b", "egress-a", "egress-b"}},
+		},
+		"MovingAlone": {
+			reason: "Proxies that are deleted are missing, and nothing else is to come that the circuit breaker may drop.", sharing: gatewayv1alpha1.RouteSharingGateway,
+			observed: map[string]*gatewayv1alpha1.TailscaleEndpoints{"ingress-a": settled("a"), "ingress-b": settled("other"), "egress-a": settled("a"), "egress-b": settled("b")},
+			want:     want{Children: []string{"ingress-a", "egress-a", "egress-b"}, Incomplete: true},
 		},
 	}
 	for name, tc := range cases {
@@ -143,12 +166,12 @@ func TestChildren(t *testing.T) {
 				Owner: compose.Owner{Namespace: "edge", Name: "web"}, Sharing: tc.sharing, Spec: spec, Gateway: newGateway(),
 				Verdicts: []compose.TailnetVerdict{v, v}, Observed: tc.observed,
 			}).Children()
-			var got []string
+			got := want{Incomplete: children.Incomplete, Requeue: children.Requeue}
 			for _, c := range children.Wanted {
-				got = append(got, c.Name)
+				got.Children = append(got.Children, c.Name)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" || !children.Incomplete {
-				t.Errorf("\n%s\nChildren(): incomplete %t, -want, +got:\n%s", tc.reason, children.Incomplete, diff)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nChildren(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
