@@ -37,23 +37,22 @@ type service struct {
 	portsErr *ports.SpecError
 }
 
-// selectFor returns the service with only the selected endpoints, and what their succession follows
-// from.
+// selectFor returns the service with only the selected endpoints and their succession. The users of the
+// template may be missing from the facts.
 func selectFor(f facts) *service {
 	s := &service{facts: f}
 	s.selection = selection.Select(selection.Facts{Owner: f.owner, Spec: f.spec, Sets: f.sets, Attachments: f.attachments})
 	s.presence = presence.New(f.vip, s.tailnet(), f.shared())
-	s.succession.Facts = succession.Facts{
+	s.succession = succession.Succeed(succession.Facts{
 		Selection: s.selection, Presence: s.presence, Permissions: f.permissions, Tailnet: s.tailnet(),
 		Endpoints: f.endpoints, TemplateUsers: f.templateUsers, TemplateUsersKnown: f.templateUsersKnown,
-	}
+	})
 	return s
 }
 
 // newService returns the service of complete facts.
 func newService(f facts) *service {
 	s := selectFor(f)
-	s.succession = succession.Succeed(s.succession.Facts)
 	s.verdict = f.access
 	if f.access.Accepted {
 		s.verdict = f.access.Within(violations(s, f.access.Grant)...)

@@ -26,6 +26,9 @@ type Presence struct {
 
 	// Sharing reports whether other clusters may also define the service.
 	Sharing bool
+
+	// hosts are the hosts of this cluster that offer the service.
+	hosts []tailnetv1alpha1.ServiceHost
 }
 
 // New returns the presence of an observed service that should be in a tailnet.
@@ -35,6 +38,9 @@ func New(observed *tailnetv1alpha1.VIPService, tailnet string, sharing bool) Pre
 	if !p.Moving {
 		p.Current = observed
 	}
+	p.hosts = slices.DeleteFunc(slices.Clone(p.AllHosts()), func(h tailnetv1alpha1.ServiceHost) bool {
+		return sharing && !h.Local
+	})
 	return p
 }
 
@@ -73,11 +79,7 @@ func (p Presence) OwnAddresses() []string {
 
 // Hosts returns the hosts of this cluster that offer the service. Those of other clusters, which
 // may have the same names, are in their records.
-func (p Presence) Hosts() []tailnetv1alpha1.ServiceHost {
-	return slices.DeleteFunc(slices.Clone(p.AllHosts()), func(h tailnetv1alpha1.ServiceHost) bool {
-		return p.Sharing && !h.Local
-	})
-}
+func (p Presence) Hosts() []tailnetv1alpha1.ServiceHost { return p.hosts }
 
 // AllHosts returns the hosts that offer the service, of all clusters.
 func (p Presence) AllHosts() []tailnetv1alpha1.ServiceHost {

@@ -39,6 +39,10 @@ type Facts struct {
 type Succession struct {
 	Facts
 
+	// takenOver means that selected endpoints that allow all its ports host the service, which has a
+	// primary host.
+	takenOver bool
+
 	// Staying are endpoints that serve the service until a selected one hosts it.
 	Staying []tailnetv1alpha1.ProxySet
 
@@ -49,16 +53,16 @@ type Succession struct {
 
 // Succeed returns the endpoints that stay.
 func Succeed(f Facts) Succession {
-	out := Succession{Facts: f}
+	out := Succession{Facts: f, takenOver: f.hasTakenOver()}
 	// A condition reports the invalid selector.
 	if len(f.Selection.Selected) == 0 && !f.Selection.Provision {
 		return out
 	}
-	out.keepTemplate = f.supersedes()
-	if !f.hasTakenOver() {
+	out.keepTemplate = out.supersedes()
+	if !out.takenOver {
 		out.Staying = f.served()
 	}
-	if f.NeedsTemplateUsers() {
+	if out.NeedsTemplateUsers() {
 		out.keepTemplate = !f.TemplateUsersKnown || slices.ContainsFunc(f.TemplateUsers, func(a tailnetv1alpha1.ServiceAttachment) bool {
 			return a.GetDeletionTimestamp() == nil && a.Spec.Services != f.Selection.Owner.Name
 		})
@@ -67,12 +71,12 @@ func Succeed(f Facts) Succession {
 }
 
 // supersedes reports whether selected endpoints are about to replace those of the template.
-func (f Facts) supersedes() bool { return len(f.Selection.Superseded) > 0 && !f.hasTakenOver() }
+func (s Succession) supersedes() bool { return len(s.Selection.Superseded) > 0 && !s.takenOver }
 
 // NeedsTemplateUsers reports whether the endpoints of the template stay only as long as another
 // service uses them.
-func (f Facts) NeedsTemplateUsers() bool {
-	return len(f.Selection.Selected) > 0 && !f.Selection.Provision && f.Endpoints != nil && f.Selection.Spec.EndpointTemplate != nil && !f.supersedes()
+func (s Succession) NeedsTemplateUsers() bool {
+	return len(s.Selection.Selected) > 0 && !s.Selection.Provision && s.Endpoints != nil && s.Selection.Spec.EndpointTemplate != nil && !s.supersedes()
 }
 
 // hasTakenOver reports whether selected endpoints that allow all its ports host the service, which has
@@ -107,23 +111,26 @@ func (s Succession) KeepsTemplate() bool {
 
 // AttachmentsBefore returns the names of the attachments by which endpoints that do not allow all ports of
 // the spec host the service at ports that they allow. These stay unchanged until others have taken over.
-func (f Facts) AttachmentsBefore(p tailnetv1alpha1.ProxySet) []string {
+func (s Succession) AttachmentsBefore(p tailnetv1alpha1.ProxySet) []string {
+	if s.takenOver {
+		return nil
+	}
 	return slices.DeleteFunc([]string{selection.PrefixAttachment + p.Spec.Endpoints, PrefixOwn + p.Spec.Endpoints}, func(name string) bool {
-		a := f.Selection.Attachments[name]
-		return a == nil || !f.KeepsAttachment(a) || f.hasTakenOver()
+		a := s.Selection.Attachments[name]
+		return a == nil || !s.KeepsAttachment(a)
 	})
 }
 
 // HostsBefore reports whether endpoints that do not allow all ports of the spec continue to host the
 // service at its ports from before.
-func (f Facts) HostsBefore(p tailnetv1alpha1.ProxySet) bool {
-	return selection.HasIngress(p) && !f.Selection.AllowsAll(p) && len(f.AttachmentsBefore(p)) > 0
+func (s Succession) HostsBefore(p tailnetv1alpha1.ProxySet) bool {
+	return selection.HasIngress(p) && !s.Selection.AllowsAll(p) && len(s.AttachmentsBefore(p)) > 0
 }
 
 // IsBarred reports whether selected endpoints have ingress proxies, and no longer or never host the
 // service because of its ports.
-func (f Facts) IsBarred(p tailnetv1alpha1.ProxySet) bool {
-	return selection.HasIngress(p) && !f.Selection.AllowsAll(p) && !f.HostsBefore(p)
+func (s Succession) IsBarred(p tailnetv1alpha1.ProxySet) bool {
+	return selection.HasIngress(p) && !s.Selection.AllowsAll(p) && !s.HostsBefore(p)
 }
 
 // KeepsAttachment reports whether no host of an attachment is denied to proxies, nor one of its ports.
