@@ -4,7 +4,6 @@
 package tailscalegateway
 
 import (
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/dns"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/extensionpods"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/services"
@@ -17,9 +16,6 @@ import (
 type gatewayPlan struct {
 	facts
 
-	// found is the Gateway as the status contains it. It is nil unless the Gateway is valid.
-	found *gatewayv1alpha1.GatewayStatus
-
 	tailnets  tailnets.Plan
 	extension extensionpods.Plan
 	services  services.Plan
@@ -28,23 +24,23 @@ type gatewayPlan struct {
 
 // newGatewayPlan returns the plans.
 func newGatewayPlan(f facts) *gatewayPlan {
-	gp := &gatewayPlan{facts: f, found: f.gateway.Status()}
+	gp := &gatewayPlan{facts: f}
 	gp.tailnets = tailnets.New(tailnets.Facts{
-		Owner: f.owner, Spec: f.spec.Tailnets, Sharing: f.sharing(), Gateway: f.gateway, Found: gp.found,
+		Owner: f.owner, Spec: f.spec.Tailnets, Sharing: f.sharing(), Gateway: f.gateway,
 		Verdicts: f.verdicts, Observed: f.observed.proxies,
 	})
 	gp.extension = extensionpods.New(extensionpods.Facts{
 		Owner: f.owner, Spec: f.spec.ExtensionServer, Gateway: f.gateway, Verdicts: f.verdicts,
-		InstalledImage: f.extensionImage, EnvoyGateway: f.envoyGateway,
-		Deployment: f.observed.deployment, EDS: f.observed.eds,
+		InstalledImage: f.extensionImage,
+		Deployment:     f.observed.deployment, EDS: f.observed.eds,
 	})
 	gp.services = services.New(services.Facts{
-		Owner: f.owner, Sharing: f.sharing(), Publish: f.publishing(), Gateway: f.gateway, Found: gp.found,
+		Owner: f.owner, Sharing: f.sharing(), Publish: f.publishing(), Gateway: f.gateway,
 		Report: f.report, Grants: f.grants, Tailnets: gp.tailnets.Tailnets,
 		Observed: f.observed.services, Reported: f.reported,
 	})
 	gp.zones = dns.New(dns.Facts{
-		Owner: f.owner, Step: f.step, Gateway: f.gateway, Found: gp.found, Report: f.report,
+		Owner: f.owner, Step: f.step, Gateway: f.gateway, Report: f.report,
 		Tailnets: gp.tailnets.Tailnets, Services: gp.services.Services, ConfigMaps: f.observed.zones, Splits: f.observed.splits,
 	})
 	return gp

@@ -20,7 +20,7 @@ const maxListed = 256
 
 // status returns the status of the TailscaleGateway.
 func status(gp *gatewayPlan) gatewayv1alpha1.TailscaleGatewayStatus {
-	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: gp.found, ExtensionServerStatus: extensionServerStatus(gp)}
+	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: gp.gateway.Found, ExtensionServerStatus: extensionServerStatus(gp)}
 	if gp.gateway.Open && gp.gateway.Ref.Name != "" {
 		out.GatewayRef = &gatewayv1alpha1.FoundGateway{Name: gp.gateway.Ref.Name}
 	}

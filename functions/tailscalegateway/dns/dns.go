@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/front"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/routes"
@@ -55,9 +54,6 @@ type Facts struct {
 	Step bool
 
 	Gateway *front.Gateway
-
-	// Found is the Gateway as the status contains it. It is nil unless the Gateway is valid.
-	Found *gatewayv1alpha1.GatewayStatus
 
 	// Report is the extension's report, or nil if there is none.
 	Report *tailnetv1alpha1.GatewayReportSpec
@@ -133,7 +129,7 @@ func newZone(f Facts, t *tailnets.Tailnet) *Zone {
 		Tailnet: t, name: t.ZoneName(f.Owner), nameservers: nameservers(t.Ingress),
 		// If the tailnet does not allow the namespace, or does not exist, another condition reports
 		// this.
-		unknown: f.Found == nil || f.Report == nil && !f.Step || t.Verdict.Grant == nil,
+		unknown: f.Gateway.Found == nil || f.Report == nil && !f.Step || t.Verdict.Grant == nil,
 		config:  f.ConfigMaps[PrefixZone+t.Name], split: f.Splits[PrefixSplitDNS+t.Name],
 	}
 	if !v.unknown {

@@ -16,6 +16,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/front"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/services"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/tailnets"
@@ -91,7 +92,7 @@ func TestNew(t *testing.T) {
 				v.Observed = nil
 			}
 			p := New(Facts{
-				Owner: compose.Owner{Namespace: "edge", Name: "web"}, Found: &gatewayv1alpha1.GatewayStatus{},
+				Owner: compose.Owner{Namespace: "edge", Name: "web"}, Gateway: &front.Gateway{Found: &gatewayv1alpha1.GatewayStatus{}},
 				Report:   &tailnetv1alpha1.GatewayReportSpec{Routes: []tailnetv1alpha1.ReportedRoute{tc.route}},
 				Tailnets: []*tailnets.Tailnet{corp}, Services: []*services.Service{v},
 			})
@@ -158,6 +159,7 @@ func TestNameservers(t *testing.T) {
 			p := tailnets.New(tailnets.Facts{
 				Owner: compose.Owner{Namespace: "edge", Name: "web"}, Sharing: gatewayv1alpha1.RouteSharingRoute,
 				Spec:     []gatewayv1alpha1.GatewayTailnet{{Name: "corp"}},
+				Gateway:  &front.Gateway{},
 				Verdicts: []compose.TailnetVerdict{{Accepted: true}},
 				Observed: map[string]*gatewayv1alpha1.TailscaleEndpoints{tailnets.PrefixIngress + "corp": o},
 			})

@@ -58,8 +58,8 @@ func gatewayHosts(f Facts, t *tailnets.Tailnet) []string {
 	shared := func(port int32) bool {
 		return slices.ContainsFunc(t.Shared, func(l tailnets.Listener) bool { return l.Port == port })
 	}
-	if f.Found != nil {
-		for _, l := range f.Found.Listeners {
+	if f.Gateway.Found != nil {
+		for _, l := range f.Gateway.Found.Listeners {
 			if shared(l.Port) && (f.Report == nil || !zone.IsWildcard(l.Hostname)) {
 				out = append(out, l.Hostname)
 			}

@@ -41,9 +41,8 @@ func TestExtensionIsTheChart(t *testing.T) {
 			Image: "ghcr.io/tailscale-gateway/extension:v1.2.3",
 			TLS:   &gatewayv1alpha1.ExtensionServerTLS{CertificateRef: gatewayv1alpha1.CertificateRef{Name: "web-extension-tls"}},
 		},
-		Gateway:        front.New(gatewayv1alpha1.GatewayRef{Namespace: namespace, Name: "eg"}, &gwapiv1.Gateway{}, nil, nil, nil),
+		Gateway:        front.New(gatewayv1alpha1.GatewayRef{Namespace: namespace, Name: "eg"}, &gwapiv1.Gateway{}, nil, nil, []string{namespace}),
 		InstalledImage: "ghcr.io/tailscale-gateway/extension:v1.2.3",
-		EnvoyGateway:   []string{namespace},
 		EDS:            &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.6"}},
 	}).Extension
 

@@ -45,9 +45,6 @@ type Facts struct {
 	// InstalledImage is the image of extensions that set none.
 	InstalledImage string
 
-	// EnvoyGateway are the namespaces in which Envoy Gateway runs.
-	EnvoyGateway []string
-
 	// Deployment is the observed Deployment, and EDS the observed Service for endpoints. They are nil
 	// if there are none.
 	Deployment *appsv1.Deployment

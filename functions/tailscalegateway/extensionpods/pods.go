@@ -136,8 +136,8 @@ func (e *Extension) networkPolicy() *networkingv1.NetworkPolicy {
 			PodSelector: metav1.LabelSelector{MatchLabels: e.selector()},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{
-				ingressRule(nameHooks, &metav1.LabelSelector{MatchLabels: envoyGatewayLabels}, e.EnvoyGateway...),
-				ingressRule(nameEDS, &metav1.LabelSelector{MatchLabels: envoyLabels}, append(slices.Clone(e.EnvoyGateway), e.Owner.Namespace)...),
+				ingressRule(nameHooks, &metav1.LabelSelector{MatchLabels: envoyGatewayLabels}, e.Gateway.EnvoyGateway...),
+				ingressRule(nameEDS, &metav1.LabelSelector{MatchLabels: envoyLabels}, append(slices.Clone(e.Gateway.EnvoyGateway), e.Owner.Namespace)...),
 				ingressRule(nameMetrics, nil, "monitoring"),
 			},
 		},

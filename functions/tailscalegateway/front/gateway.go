@@ -50,6 +50,9 @@ type Gateway struct {
 	// Gateway. The other fields are then empty. It is empty for a Gateway that may be shared.
 	Ungranted string
 
+	// Found is the Gateway as the status contains it. It is nil unless there is exactly one Service.
+	Found *gatewayv1alpha1.GatewayStatus
+
 	// merged means that the Services are shared by all Gateways of the class.
 	merged bool
 }
@@ -67,6 +70,7 @@ func New(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged []corev
 		out.services, refused = candidates(g, merged, namespaces)
 		out.refused, out.merged = append(out.refused, refused...), true
 	}
+	out.Found = out.status()
 	return out
 }
 
@@ -149,8 +153,8 @@ func (g *Gateway) refusal() *metav1.Condition {
 	return c
 }
 
-// Status returns the Gateway for the status. It returns nil unless there is exactly one Service.
-func (g *Gateway) Status() *gatewayv1alpha1.GatewayStatus {
+// status returns the Gateway for the status. It returns nil unless there is exactly one Service.
+func (g *Gateway) status() *gatewayv1alpha1.GatewayStatus {
 	s := g.Service()
 	if s == nil {
 		return nil

@@ -51,7 +51,7 @@ func (p Plan) Ready() compose.Condition {
 		c.Reason, c.Message = meta.ReasonRefNotPermitted, m
 		return c
 	}
-	waiting := p.Found == nil || p.Report == nil && ServesRoutes(p.Sharing, p.Publish)
+	waiting := p.Gateway.Found == nil || p.Report == nil && ServesRoutes(p.Sharing, p.Publish)
 	for _, v := range p.Services {
 		if m := v.problem(); m != "" {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", cmp.Or(v.vip, v.Target), v.Tailnet.Ref, m)

@@ -37,11 +37,11 @@ func crowd(existing int) Facts {
 	gateway := front.New(gatewayv1alpha1.GatewayRef{Namespace: "edge", Name: "web"}, g, []corev1.Service{s}, nil, nil)
 	f := Facts{
 		Owner: compose.Owner{Namespace: "edge", Name: "web"}, Sharing: gatewayv1alpha1.RouteSharingRoute,
-		Gateway: gateway, Found: gateway.Status(), Report: &tailnetv1alpha1.GatewayReportSpec{PoliciesKnown: true},
+		Gateway: gateway, Report: &tailnetv1alpha1.GatewayReportSpec{PoliciesKnown: true},
 		Observed: map[string]*gatewayv1alpha1.TailscaleServices{},
 	}
 	f.Tailnets = tailnets.New(tailnets.Facts{
-		Owner: f.Owner, Spec: []gatewayv1alpha1.GatewayTailnet{{Name: "corp"}}, Sharing: f.Sharing, Gateway: f.Gateway, Found: f.Found,
+		Owner: f.Owner, Spec: []gatewayv1alpha1.GatewayTailnet{{Name: "corp"}}, Sharing: f.Sharing, Gateway: f.Gateway,
 		Verdicts: []compose.TailnetVerdict{{Accepted: true}},
 	}).Tailnets
 	for i := range existing {

@@ -121,7 +121,7 @@ func published(f Facts, b tailnetv1alpha1.ReportedBackend) gatewayv1alpha1.Backe
 func listenerBackend(f Facts, l tailnets.Listener) gatewayv1alpha1.Backend {
 	b := gatewayv1alpha1.Backend{
 		Kind: gatewayv1alpha1.BackendKindGateway, Name: names.Child(f.Owner.Name),
-		Host: address.ServiceHost(f.Found.Service.Namespace, f.Found.Service.Name),
+		Host: address.ServiceHost(f.Gateway.Found.Service.Namespace, f.Gateway.Found.Service.Name),
 		Port: l.Port, VIPPort: ptr.To(l.VIPPort), Protocol: gatewayv1alpha1.BackendProtocolTCP,
 	}
 	switch l.Identity {

@@ -60,9 +60,6 @@ type Facts struct {
 
 	Gateway *front.Gateway
 
-	// Found is the Gateway as the status contains it. It is nil unless the Gateway is valid.
-	Found *gatewayv1alpha1.GatewayStatus
-
 	// Report is the extension's report, or nil if there is none.
 	Report *tailnetv1alpha1.GatewayReportSpec
 
@@ -226,7 +223,7 @@ func New(f Facts) Plan {
 
 // knowsRoutes reports whether the routes of the Gateway are known. Otherwise their services stay
 // unchanged.
-func (f Facts) knowsRoutes() bool { return f.Report != nil && f.Found != nil }
+func (f Facts) knowsRoutes() bool { return f.Report != nil && f.Gateway.Found != nil }
 
 // keptServices returns the existing services of routes and backends.
 func keptServices(f Facts, t *tailnets.Tailnet) []*Service {
@@ -251,7 +248,7 @@ func keptServices(f Facts, t *tailnets.Tailnet) []*Service {
 // gatewayService returns the Gateway's own service in a tailnet.
 func gatewayService(f Facts, t *tailnets.Tailnet) *Service {
 	v := &Service{Tailnet: t, Target: front.KindGateway + "/" + f.Gateway.Name(), fixed: t.GatewayService(f.Owner)}
-	if f.Found == nil {
+	if f.Gateway.Found == nil {
 		v.keep = true
 		return v
 	}

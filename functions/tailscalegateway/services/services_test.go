@@ -145,7 +145,7 @@ func TestNew(t *testing.T) {
 		"Ambiguous": {
 			reason: "While the Gateway is to be chosen, only existing services stay.",
 			facts: func(f *Facts) {
-				f.Gateway.Choices, f.Found, f.Observed[PrefixService+"corp/HTTPRoute/shop/cart"] = []string{"a", "b"}, nil, existing("svc:route-cart-shop")
+				f.Gateway.Choices, f.Gateway.Found, f.Observed[PrefixService+"corp/HTTPRoute/shop/cart"] = []string{"a", "b"}, nil, existing("svc:route-cart-shop")
 			},
 			routes: []tailnetv1alpha1.ReportedRoute{shop},
 			want:   []brief{{Target: "HTTPRoute/shop/cart", VIP: "svc:route-cart-shop", Keep: true}},

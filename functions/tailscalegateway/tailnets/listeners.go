@@ -24,10 +24,10 @@ type Listener struct {
 	Identity gatewayv1alpha1.ClientIdentity
 }
 
-// shareListeners returns the chosen ones of the listeners that a Gateway serves, or all that a
+// shareListeners returns the chosen ones of the listeners that a valid Gateway serves, or all that a
 // Tailscale Service can have a port for, by port. A mistake in the choice is a message for the user; the
 // other listeners are shared nevertheless.
-func shareListeners(gateway *front.Gateway, served []gatewayv1alpha1.GatewayListener, chosen []gatewayv1alpha1.SharedListener) (out []Listener, mistake string) {
+func shareListeners(gateway *front.Gateway, chosen []gatewayv1alpha1.SharedListener) (out []Listener, mistake string) {
 	if len(chosen) == 0 {
 		for _, p := range gateway.Ports() {
 			out = append(out, Listener{Port: p, VIPPort: p})
@@ -36,7 +36,7 @@ func shareListeners(gateway *front.Gateway, served []gatewayv1alpha1.GatewayList
 	}
 	takes := map[int32]Listener{}
 	for _, c := range chosen {
-		l, m := shareListener(gateway.Name(), c, served)
+		l, m := shareListener(gateway.Name(), c, gateway.Found.Listeners)
 		if other, exists := takes[l.VIPPort]; m == "" && exists && other != l {
 			m = fmt.Sprintf("listener %q would have port %d of the Tailscale Service, which leads elsewhere; give it another vipPort", c.Name, l.VIPPort)
 		}

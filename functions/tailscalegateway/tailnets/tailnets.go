@@ -39,9 +39,6 @@ type Facts struct {
 
 	Gateway *front.Gateway
 
-	// Found is the Gateway as the status contains it. It is nil unless the Gateway is valid.
-	Found *gatewayv1alpha1.GatewayStatus
-
 	// Verdicts report whether each tailnet may be used, in the order of the spec.
 	Verdicts []compose.TailnetVerdict
 
@@ -85,8 +82,8 @@ func New(f Facts) Plan {
 	out := Plan{Facts: f}
 	for i, spec := range f.Spec {
 		t := &Tailnet{GatewayTailnet: spec, Ref: Ref(spec), Verdict: f.Verdicts[i]}
-		if f.Found != nil {
-			t.Shared, t.Mistake = shareListeners(f.Gateway, f.Found.Listeners, spec.Listeners)
+		if f.Gateway.Found != nil {
+			t.Shared, t.Mistake = shareListeners(f.Gateway, spec.Listeners)
 		}
 		if f.Sharing != gatewayv1alpha1.RouteSharingNone {
 			t.Ingress = newProxies(f, t, gatewayv1alpha1.ConnectionTypeIngress)

@@ -75,10 +75,9 @@ func TestListeners(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			g := newGateway()
 			plan := New(Facts{
 				Owner: compose.Owner{Namespace: "edge", Name: "web"}, Sharing: gatewayv1alpha1.RouteSharingGateway,
-				Gateway: g, Found: g.Status(), Spec: []gatewayv1alpha1.GatewayTailnet{{Name: "corp", Listeners: tc.chosen}},
+				Gateway: newGateway(), Spec: []gatewayv1alpha1.GatewayTailnet{{Name: "corp", Listeners: tc.chosen}},
 				Verdicts: []compose.TailnetVerdict{{Accepted: true}},
 			})
 			if diff := cmp.Diff(tc.want, plan.Tailnets[0].Shared); diff != "" {
