@@ -13,7 +13,6 @@ import (
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/front"
-	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/routes"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/services"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/tailnets"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
@@ -115,16 +114,19 @@ func New(f Facts) Plan {
 	if !f.Gateway.Permitted() {
 		return out
 	}
-	for _, t := range f.Tailnets {
-		if t.SplitDNS != nil && t.Ingress != nil {
-			out.Zones = append(out.Zones, newZone(f, t))
-		}
+	resolving := slices.DeleteFunc(slices.Clone(f.Tailnets), func(t *tailnets.Tailnet) bool { return t.SplitDNS == nil || t.Ingress == nil })
+	if len(resolving) == 0 {
+		return out
+	}
+	r := read(f.Report)
+	for _, t := range resolving {
+		out.Zones = append(out.Zones, newZone(f, t, r))
 	}
 	return out
 }
 
 // newZone returns the zone of a tailnet.
-func newZone(f Facts, t *tailnets.Tailnet) *Zone {
+func newZone(f Facts, t *tailnets.Tailnet, r reported) *Zone {
 	v := &Zone{
 		Tailnet: t, name: t.ZoneName(f.Owner), nameservers: nameservers(t.Ingress),
 		// If the tailnet does not allow the namespace, or does not exist, another condition reports
@@ -133,7 +135,7 @@ func newZone(f Facts, t *tailnets.Tailnet) *Zone {
 		config:  f.ConfigMaps[PrefixZone+t.Name], split: f.Splits[PrefixSplitDNS+t.Name],
 	}
 	if !v.unknown {
-		v.plan(hostnames(f, t), routes.HostnameRequests(f.Report))
+		v.plan(hostnames(f, t, r.hostnames), r.requests)
 	}
 	return v
 }

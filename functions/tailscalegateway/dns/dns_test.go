@@ -127,7 +127,7 @@ func TestLimitHostnames(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := &Zone{Tailnet: tailnet(t), config: &corev1.ConfigMap{Data: map[string]string{zone.ConfigMapKey: encoded}}}
-	got := v.limit(domains, routes.HostnameRequests(report))
+	got := v.limit(domains, routes.HostnameRequests(report), v.observedZone())
 	if diff := cmp.Diff(domains[1:], got); diff != "" || !v.full {
 		t.Errorf("A new hostname removes none that resolves, and is reported: full %t, -want, +got:\n%s", v.full, diff)
 	}

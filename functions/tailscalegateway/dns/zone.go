@@ -22,9 +22,28 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
+// reported is what a report says of the hostnames of routes, for all tailnets.
+type reported struct {
+	// hostnames are those of routes, by their service's target.
+	hostnames map[string][]string
+
+	requests map[string]quota.Request
+}
+
+// read returns what a report says, which may be nil.
+func read(report *tailnetv1alpha1.GatewayReportSpec) reported {
+	out := reported{hostnames: map[string][]string{}, requests: routes.HostnameRequests(report)}
+	if report != nil {
+		for _, r := range report.Routes {
+			out.hostnames[routes.Target(r)] = r.Hostnames
+		}
+	}
+	return out
+}
+
 // hostnames returns the hostnames that a tailnet should resolve, and the services that answer for
 // each.
-func hostnames(f Facts, t *tailnets.Tailnet) map[string][]*services.Service {
+func hostnames(f Facts, t *tailnets.Tailnet, byTarget map[string][]string) map[string][]*services.Service {
 	out := map[string][]*services.Service{}
 	add := func(v *services.Service, hosts ...string) {
 		for _, h := range hosts {
@@ -33,19 +52,13 @@ func hostnames(f Facts, t *tailnets.Tailnet) map[string][]*services.Service {
 			}
 		}
 	}
-	reported := map[string][]string{}
-	if f.Report != nil {
-		for _, r := range f.Report.Routes {
-			reported[routes.Target(r)] = r.Hostnames
-		}
-	}
 	for _, v := range f.Services {
 		switch {
 		case v.Tailnet != t || !v.Wanted():
 		case v.IsGateway():
 			add(v, gatewayHosts(f, t)...)
 		default:
-			add(v, reported[v.Target]...)
+			add(v, byTarget[v.Target]...)
 		}
 	}
 	return out
@@ -112,8 +125,9 @@ func (v *Zone) plan(hosts map[string][]*services.Service, requests map[string]qu
 		v.zone.Names = append(v.zone.Names, zone.Name{Name: h, Addresses: addresses})
 	}
 	slices.Sort(domains)
-	domains = v.limit(domains, requests)
-	shared := v.sharedDomains()
+	previous := v.observedZone()
+	domains = v.limit(domains, requests, previous)
+	shared := v.sharedDomains(previous)
 	for _, d := range domains {
 		v.zone.Domains = append(v.zone.Domains, zone.Domain{Name: d, Shared: shared[d]})
 	}
@@ -155,15 +169,15 @@ func addressesOf(answering []*services.Service) []netip.Addr {
 
 // sharedDomains returns the domains for which other nameservers also answer: those of another
 // Gateway, or of another cluster. While the SplitDNS changes, its status may contain this Gateway's
-// earlier nameservers.
-func (v *Zone) sharedDomains() map[string]bool {
+// earlier nameservers, and the observed zone says it.
+func (v *Zone) sharedDomains(previous zone.Zone) map[string]bool {
 	out := map[string]bool{}
 	if v.split == nil {
 		return out
 	}
 	c := v.split.GetCondition(xpv2.TypeSynced)
 	if c.Status != corev1.ConditionTrue || c.ObservedGeneration != v.split.GetGeneration() {
-		for _, d := range v.observedZone().Domains {
+		for _, d := range previous.Domains {
 			out[d.Name] = d.Shared
 		}
 		return out
@@ -189,10 +203,9 @@ func (v *Zone) observedZone() zone.Zone {
 	return z
 }
 
-// limit returns the domains within the maximum, and limits the zone's names. The ones that are
-// resolved stay.
-func (v *Zone) limit(domains []string, requests map[string]quota.Request) []string {
-	previous := v.observedZone()
+// limit returns the domains within the maximum, and limits the zone's names. The ones that the
+// observed zone has stay.
+func (v *Zone) limit(domains []string, requests map[string]quota.Request, previous zone.Zone) []string {
 	resolved, existing := map[string]int{}, map[string]int{}
 	for _, n := range previous.Names {
 		resolved[n.Name] = 1

@@ -21,20 +21,38 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// routeServices returns the services of a tailnet: one for each route if routes are shared, and one
-// for each Service behind them if those are published.
-func routeServices(f Facts, t *tailnets.Tailnet) []*Service {
+// reported is what a report says of routes, for all tailnets.
+type reported struct {
+	// routes are sorted. They are empty unless routes are shared.
+	routes []tailnetv1alpha1.ReportedRoute
+
+	// backends are the ports to which routes send requests, and policies those that protect Services,
+	// by target. They are empty unless backends are published.
+	backends []tailnetv1alpha1.ReportedBackend
+	policies map[string]string
+}
+
+// read returns what the report says of the routes and backends that are shared.
+func read(f Facts) reported {
+	var out reported
 	sorted := routes.Sorted(f.Report)
-	var out []*Service
 	if f.Sharing == gatewayv1alpha1.RouteSharingRoute {
-		for _, r := range sorted {
-			out = append(out, routeService(f, t, r))
-		}
+		out.routes = sorted
 	}
 	if f.publishes() {
-		out = append(out, backendServices(f, t, sorted)...)
+		out.backends, out.policies = routes.Backends(sorted), routes.Policies(sorted)
 	}
 	return out
+}
+
+// routeServices returns the services of a tailnet: one for each route if routes are shared, and one
+// for each Service behind them if those are published.
+func routeServices(f Facts, t *tailnets.Tailnet, known reported) []*Service {
+	var out []*Service
+	for _, r := range known.routes {
+		out = append(out, routeService(f, t, r))
+	}
+	return append(out, backendServices(f, t, known)...)
 }
 
 // routeService returns the service of a route.
@@ -55,9 +73,9 @@ func routeService(f Facts, t *tailnets.Tailnet, r tailnetv1alpha1.ReportedRoute)
 
 // backendServices returns the services of the Services behind routes, by namespace and name.
 // Each has the ports to which any route sends requests.
-func backendServices(f Facts, t *tailnets.Tailnet, reported []tailnetv1alpha1.ReportedRoute) []*Service {
+func backendServices(f Facts, t *tailnets.Tailnet, known reported) []*Service {
 	var out []*Service
-	for _, b := range routes.Backends(reported) {
+	for _, b := range known.backends {
 		target := routes.BackendTarget(b)
 		if len(out) == 0 || out[len(out)-1].Target != target {
 			out = append(out, &Service{Tailnet: t, Target: target, parts: []string{b.Name, b.Namespace}, omitted: ungranted(f, b)})
@@ -65,10 +83,9 @@ func backendServices(f Facts, t *tailnets.Tailnet, reported []tailnetv1alpha1.Re
 		v := out[len(out)-1]
 		v.Backends = append(v.Backends, published(f, b))
 	}
-	policies := routes.Policies(reported)
 	for _, v := range out {
 		v.limit()
-		if v.omitted = cmp.Or(unpublished(f, policies[v.Target]), v.omitted); v.omitted != "" {
+		if v.omitted = cmp.Or(unpublished(f, known.policies[v.Target]), v.omitted); v.omitted != "" {
 			v.mistake = ""
 		}
 	}

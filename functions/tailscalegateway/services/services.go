@@ -199,12 +199,15 @@ func New(f Facts) Plan {
 			out = append(out, gatewayService(f, t))
 		}
 	}
-	for _, t := range f.Tailnets {
-		if f.knowsRoutes() {
-			out = append(out, routeServices(f, t)...)
-			continue
+	if f.knowsRoutes() {
+		known := read(f)
+		for _, t := range f.Tailnets {
+			out = append(out, routeServices(f, t, known)...)
 		}
-		out = append(out, keptServices(f, t)...)
+	} else {
+		for _, t := range f.Tailnets {
+			out = append(out, keptServices(f, t)...)
+		}
 	}
 	for _, v := range out {
 		v.observe(f.Observed)
