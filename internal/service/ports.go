@@ -9,11 +9,17 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 // PortHTTPS is the port that speaks TLS if a service has it and does not name the ports that do.
 const PortHTTPS int32 = 443
+
+// PortAll stands for all ports in an attachment.
+const PortAll int32 = 0
 
 // Port returns a TCP port in the form of spec.vipService.ports.
 func Port(port int32) gatewayv1alpha1.ServicePort {
@@ -23,6 +29,20 @@ func Port(port int32) gatewayv1alpha1.ServicePort {
 // AllPorts reports whether a service takes all ports, and not only those that it lists.
 func AllPorts(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 	return slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll)
+}
+
+// Numbers parses the ports of a service, and returns them sorted. Its error is for the user.
+func Numbers(ports []gatewayv1alpha1.ServicePort) ([]int32, error) {
+	out := make([]int32, 0, len(ports))
+	for i, p := range ports {
+		n, ok := tailnetv1alpha1.ServicePort(p).Number()
+		if !ok {
+			return nil, errors.Errorf("spec.vipService.ports[%d] %q is not tcp:PORT with PORT from 1 to 65535", i, p)
+		}
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // Answering returns the indices of the backends that answer a port: those that name it in

@@ -17,6 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/succession"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	rules "github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
 func TestAttach(t *testing.T) {
@@ -136,7 +137,7 @@ func TestKeepPorts(t *testing.T) {
 		"First":   {reason: "A new attachment has its ports.", wanted: attachment(80), want: []int32{80}},
 		"Removed": {reason: "A removed port stays while the tailnet has it.", wanted: attachment(80), observed: attachment(80, 443), tailnet: []string{"tcp:80", "tcp:443"}, want: []int32{80, 443}},
 		"Gone":    {reason: "It is removed then.", wanted: attachment(80), observed: attachment(80, 443), tailnet: []string{"tcp:80"}, want: []int32{80}},
-		"All":     {reason: "Between all ports and a list there is no intermediate step.", wanted: attachment(80), observed: attachment(ports.All), tailnet: []string{string(tailnetv1alpha1.ServicePortAll)}, want: []int32{ports.All}},
+		"All":     {reason: "Between all ports and a list there is no intermediate step.", wanted: attachment(80), observed: attachment(rules.PortAll), tailnet: []string{string(tailnetv1alpha1.ServicePortAll)}, want: []int32{rules.PortAll}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/succession"
+	rules "github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
 // Tailscale accepts a machine as a host of a service only while the machine serves every port that
@@ -36,7 +36,7 @@ func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []stri
 	if len(retained) == 0 {
 		return
 	}
-	all := func(p tailnetv1alpha1.AttachmentPort) bool { return p.Port == ports.All }
+	all := func(p tailnetv1alpha1.AttachmentPort) bool { return p.Port == rules.PortAll }
 	if slices.ContainsFunc(retained, all) || slices.ContainsFunc(want.Spec.Ports, all) {
 		want.Spec.Ports, want.Spec.DNSName, want.Spec.Authorities = observed.Spec.Ports, observed.Spec.DNSName, observed.Spec.Authorities
 		return

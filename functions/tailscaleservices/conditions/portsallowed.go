@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -57,7 +56,7 @@ func lack(f Facts, p tailnetv1alpha1.ProxySet, missing []int32) string {
 	if f.Selection.Provision && p.Spec.Endpoints == selection.TemplateName(f.Owner) {
 		field = "spec.endpointTemplate.ports"
 	}
-	if slices.Contains(missing, ports.All) {
+	if slices.Contains(missing, rules.PortAll) {
 		return fmt.Sprintf("%s lists single ports, and the service has all", field)
 	}
 	names := make([]string, len(missing))

@@ -46,9 +46,6 @@ func unsupported(format string, args ...any) *SpecError {
 	}
 }
 
-// All stands for all ports in an attachment.
-const All int32 = 0
-
 // An Assignment maps a port of a service to a backend.
 type Assignment struct {
 	Port    int32
@@ -166,7 +163,7 @@ func checkPorts(spec gatewayv1alpha1.TailscaleServicesSpec) *SpecError {
 // IsAll reports whether a service has all ports instead of a list. Other clusters then cannot be
 // reached, because an egress proxy has one port for each.
 func IsAll(ports []Assignment) bool {
-	return len(ports) == 1 && ports[0].Port == All
+	return len(ports) == 1 && ports[0].Port == rules.PortAll
 }
 
 // takers holds a port and the indexes of the backends that answer it.
@@ -177,9 +174,9 @@ type takers struct {
 
 // takersOf returns the backends of each port of the service, by port: at least one.
 func takersOf(spec gatewayv1alpha1.TailscaleServicesSpec) ([]takers, *SpecError) {
-	ports, err := Numbers(spec.VIPService.Ports)
+	ports, err := rules.Numbers(spec.VIPService.Ports)
 	if err != nil {
-		return nil, err
+		return nil, invalidBackends("%v", err)
 	}
 	for i, b := range spec.Backends {
 		if b.VIPPort != nil && !slices.Contains(ports, *b.VIPPort) {
@@ -217,7 +214,7 @@ func assignAll(spec gatewayv1alpha1.TailscaleServicesSpec) ([]Assignment, *SpecE
 	if spec.TLS != nil || b.ProxyProtocol != "" || b.Protocol.Requests() {
 		return nil, invalidBackends("spec.vipService.ports %s hands on packets as they come; remove tls, proxyProtocol and protocol HTTP or HTTPS, or name ports", gatewayv1alpha1.ServicePortAll)
 	}
-	return []Assignment{{Port: All, Backend: b}}, nil
+	return []Assignment{{Port: rules.PortAll, Backend: b}}, nil
 }
 
 // assignTLS sets how TLS is terminated at the ports that use TLS.
@@ -248,20 +245,6 @@ func assignTLS(tls *gatewayv1alpha1.ServiceTLS, ports []Assignment) *SpecError {
 		}
 	}
 	return nil
-}
-
-// Numbers parses the ports of a service, and returns them sorted.
-func Numbers(ports []gatewayv1alpha1.ServicePort) ([]int32, *SpecError) {
-	out := make([]int32, 0, len(ports))
-	for i, p := range ports {
-		n, ok := tailnetv1alpha1.ServicePort(p).Number()
-		if !ok {
-			return nil, invalidBackends("spec.vipService.ports[%d] %q is not tcp:PORT with PORT from 1 to 65535", i, p)
-		}
-		out = append(out, n)
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
 }
 
 func fields(backends []int) string {

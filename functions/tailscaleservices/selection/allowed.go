@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
 	rules "github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
@@ -61,9 +60,9 @@ func (f Facts) MayServeAttachment(a *tailnetv1alpha1.ServiceAttachment) bool {
 // WantedPorts returns the ports of the spec as attachments have them, or nil if the spec is invalid.
 func (f Facts) WantedPorts() []int32 {
 	if rules.AllPorts(f.Spec) {
-		return []int32{ports.All}
+		return []int32{rules.PortAll}
 	}
-	numbers, err := ports.Numbers(f.Spec.VIPService.Ports)
+	numbers, err := rules.Numbers(f.Spec.VIPService.Ports)
 	if err != nil {
 		return nil
 	}
