@@ -61,13 +61,13 @@ func endpointsReady(e *gatewayv1alpha1.TailscaleEndpoints) bool {
 // wantsVIPService reports whether the service is wanted. Without selected endpoints an existing
 // service stays, so that it keeps its address, but none is created.
 func wantsVIPService(s *service) bool {
-	return !s.presence.Moving && s.tailnet() != "" && (s.vip != nil || s.mayMake())
+	return !s.presence.Moving && s.succession.Tailnet != "" && (s.vip != nil || s.mayMake())
 }
 
 // mayMake reports whether a service may be created. It may also be created before its backend, a
 // Gateway or a Service, exists, so that it gets an address sooner.
 func (s *service) mayMake() bool {
-	return s.tailnet() != "" && s.verdict.Accepted && s.selection.Err == nil && !s.selection.SeveralTailnets() && !s.refusedSpec()
+	return s.succession.Tailnet != "" && s.verdict.Accepted && s.selection.Err == nil && !s.selection.SeveralTailnets() && !s.refusedSpec()
 }
 
 // refusedSpec reports whether the spec is invalid, independent of objects that appear later.
@@ -118,11 +118,11 @@ func composeVIPService(s *service) *tailnetv1alpha1.VIPService {
 		}
 	}
 	l := s.labels()
-	l[meta.LabelTailnet] = s.tailnet()
+	l[meta.LabelTailnet] = s.succession.Tailnet
 	return &tailnetv1alpha1.VIPService{
 		ObjectMeta: metav1.ObjectMeta{Name: s.owner.Name, Namespace: s.owner.Namespace, Labels: l},
 		Spec: tailnetv1alpha1.VIPServiceSpec{
-			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(s.tailnet())},
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(s.succession.Tailnet)},
 			ForProvider: tailnetv1alpha1.VIPServiceParameters{
 				Name:        tailnetv1alpha1.ServiceName(s.serviceName()),
 				DisplayName: t.DisplayName,

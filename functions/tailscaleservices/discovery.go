@@ -21,7 +21,7 @@ import (
 // wantsDiscovery reports whether services of the tailnet are listed. The number of results does not
 // affect the service's readiness.
 func wantsDiscovery(s *service) bool {
-	return s.discovers() && s.tailnet() != "" && (s.verdict.Accepted || s.discovery != nil)
+	return s.discovers() && s.succession.Tailnet != "" && (s.verdict.Accepted || s.discovery != nil)
 }
 
 // discovers reports whether services of the tailnet are listed.
@@ -31,7 +31,7 @@ func (f facts) discovers() bool { return f.spec.ServiceDiscovery != nil }
 func composeDiscovery(s *service) *tailnetv1alpha1.Discovery {
 	d := s.spec.ServiceDiscovery
 	l := s.labels()
-	l[meta.LabelTailnet] = s.tailnet()
+	l[meta.LabelTailnet] = s.succession.Tailnet
 	out := &tailnetv1alpha1.Discovery{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      names.Child(s.owner.Name, nameDiscovery),
@@ -39,7 +39,7 @@ func composeDiscovery(s *service) *tailnetv1alpha1.Discovery {
 			Labels:    l,
 		},
 		Spec: tailnetv1alpha1.DiscoverySpec{
-			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(s.tailnet())},
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(s.succession.Tailnet)},
 			ForProvider: tailnetv1alpha1.DiscoveryParameters{
 				Sources: []tailnetv1alpha1.DiscoverySource{tailnetv1alpha1.DiscoverServices},
 				Include: d.Names,

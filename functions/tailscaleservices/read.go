@@ -185,7 +185,7 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 			return f, err
 		}
 	}
-	name := selected.tailnet()
+	name := selected.succession.Tailnet
 	if name == "" {
 		return f, nil
 	}

@@ -42,9 +42,10 @@ type service struct {
 func selectFor(f facts) *service {
 	s := &service{facts: f}
 	s.selection = selection.Select(selection.Facts{Owner: f.owner, Spec: f.spec, Sets: f.sets, Attachments: f.attachments})
-	s.presence = presence.New(f.vip, s.tailnet(), f.shared())
+	tailnet := desiredTailnet(s.selection, f.vip)
+	s.presence = presence.New(f.vip, tailnet, f.shared())
 	s.succession = succession.Succeed(succession.Facts{
-		Selection: s.selection, Presence: s.presence, Permissions: f.permissions, Tailnet: s.tailnet(),
+		Selection: s.selection, Presence: s.presence, Permissions: f.permissions, Tailnet: tailnet,
 		Endpoints: f.endpoints, TemplateUsers: f.templateUsers, TemplateUsersKnown: f.templateUsersKnown,
 	})
 	return s
@@ -68,7 +69,7 @@ func newService(f facts) *service {
 // attached returns the ServiceAttachments by resource name.
 func (s *service) attached() map[string]*tailnetv1alpha1.ServiceAttachment {
 	return attachments.Attach(attachments.Facts{
-		ServiceName: s.serviceName(), Selection: s.selection, Presence: s.presence, Succession: s.succession,
+		Succession: s.succession, ServiceName: s.serviceName(),
 		Ports: s.ports, PortsErr: s.portsErr, Authorities: s.authorities, MayMake: s.mayMake(),
 	})
 }
@@ -76,22 +77,21 @@ func (s *service) attached() map[string]*tailnetv1alpha1.ServiceAttachment {
 // conditionFacts returns what the conditions follow from.
 func (s *service) conditionFacts() conditions.Facts {
 	return conditions.Facts{
-		Owner: s.owner, Spec: s.spec, ServiceName: s.serviceName(), Tailnet: s.tailnet(), Existing: s.conditions,
+		Succession: s.succession, ServiceName: s.serviceName(), Existing: s.conditions,
 		VIPService: s.vip, Discovery: s.discovery, Verdict: s.verdict,
-		Selection: s.selection, Presence: s.presence, Succession: s.succession,
 		Ports: s.ports, PortsErr: s.portsErr, RefusedSpec: s.refusedSpec(),
 		RouteOnly: s.routeOnly(), Answers: s.answers(), Machines: s.machines(),
 	}
 }
 
-// tailnet returns the desired tailnet of the service: that of the selected endpoints. If they are
+// desiredTailnet returns the desired tailnet of the service: that of the selected endpoints. If they are
 // in several tailnets, or there are none, the service stays where it is, because its address would
 // be lost. It is empty if nothing determines it.
-func (s *service) tailnet() string {
-	if t := s.selection.Tailnets(); len(t) == 1 {
+func desiredTailnet(s selection.Selection, vip *tailnetv1alpha1.VIPService) string {
+	if t := s.Tailnets(); len(t) == 1 {
 		return t[0]
 	}
-	return presence.Tailnet(s.vip)
+	return presence.Tailnet(vip)
 }
 
 // violations returns how the spec violates the namespace's grant. Elements without a violation are

@@ -13,7 +13,6 @@ import (
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
-	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/presence"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/succession"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
@@ -32,12 +31,11 @@ const (
 
 // Facts are what the attachments of a service follow from.
 type Facts struct {
+	// Succession is which endpoints stay, and what it follows from: the selection and the presence.
+	succession.Succession
+
 	// ServiceName is the name of the service in the tailnet.
 	ServiceName string
-
-	Selection  selection.Selection
-	Presence   presence.Presence
-	Succession succession.Succession
 
 	// Ports are the ports of the service and their backends. PortsErr is the error in the spec, if
 	// there is one.

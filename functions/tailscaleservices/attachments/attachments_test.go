@@ -106,9 +106,9 @@ func TestAttach(t *testing.T) {
 			s.Spec.VIPService.Ports = []gatewayv1alpha1.ServicePort{"tcp:80"}
 			p := presence.New(tc.service, "corp", tc.sharing)
 			got := Attach(Facts{
-				ServiceName: "svc:web", Selection: s, Presence: p,
-				Succession: succession.Succession{Facts: succession.Facts{Selection: s, Presence: p, Tailnet: "corp"}, Staying: tc.staying},
-				Ports:      tc.ports, PortsErr: tc.portsErr, MayMake: tc.mayMake,
+				ServiceName: "svc:web",
+				Succession:  succession.Succession{Facts: succession.Facts{Selection: s, Presence: p, Tailnet: "corp"}, Staying: tc.staying},
+				Ports:       tc.ports, PortsErr: tc.portsErr, MayMake: tc.mayMake,
 			})
 			if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(got))); diff != "" {
 				t.Errorf("\n%s\nAttach(...): -want, +got:\n%s", tc.reason, diff)

@@ -26,11 +26,12 @@ import (
 
 // Facts are what the conditions follow from.
 type Facts struct {
-	Owner compose.Owner
-	Spec  gatewayv1alpha1.TailscaleServicesSpec
+	// Succession is which endpoints stay, and what it follows from: the selection, the presence and the
+	// desired tailnet.
+	succession.Succession
 
-	// ServiceName is the name of the service in the tailnet, and Tailnet the desired tailnet.
-	ServiceName, Tailnet string
+	// ServiceName is the name of the service in the tailnet.
+	ServiceName string
 
 	// Existing are the types of the object's conditions.
 	Existing map[xpv2.ConditionType]bool
@@ -41,10 +42,6 @@ type Facts struct {
 
 	// Verdict reports whether the namespace may use the tailnet in the way of the spec.
 	Verdict compose.TailnetVerdict
-
-	Selection  selection.Selection
-	Presence   presence.Presence
-	Succession succession.Succession
 
 	// Ports are the ports of the service and their backends. PortsErr is the error in the spec, if
 	// there is one, and RefusedSpec means that objects that appear later do not resolve it.
@@ -87,11 +84,11 @@ func balances(f Facts) bool {
 // unbalanced returns what balances requests instead of a strategy that has no effect, because each
 // port has one backend. It is empty without a strategy.
 func unbalanced(f Facts) string {
-	lb := f.Spec.LoadBalancing
+	lb := f.Selection.Spec.LoadBalancing
 	switch {
 	case lb == nil || lb.Strategy == "" || lb.Strategy == gatewayv1alpha1.StrategyRoundRobin:
 		return ""
-	case ports.Strategy(f.Spec) == gatewayv1alpha1.StrategyRoundRobin:
+	case ports.Strategy(f.Selection.Spec) == gatewayv1alpha1.StrategyRoundRobin:
 		return "; how requests are spread is for the Gateway's routes to say, and not for spec.loadBalancing.strategy"
 	}
 	return fmt.Sprintf("; spec.loadBalancing.strategy %s has no effect, because no port has several backends: Kubernetes balances the pods of one", lb.Strategy)
@@ -115,13 +112,13 @@ func endpointsSelected(f Facts) compose.Condition {
 		c.Reason, c.Message = f.Verdict.Reason, f.Verdict.Message
 	case f.Selection.Provision && !f.Selection.Provisioned():
 		c.Reason = meta.ReasonEndpointsProvisioned
-		c.Message = fmt.Sprintf("Making TailscaleEndpoints %s from spec.endpointTemplate", selection.TemplateName(f.Owner))
+		c.Message = fmt.Sprintf("Making TailscaleEndpoints %s from spec.endpointTemplate", selection.TemplateName(f.Selection.Owner))
 	case len(names) == 0:
 		c.Reason = meta.ReasonNoEndpointsMatch
-		c.Message = fmt.Sprintf("No TailscaleEndpoints of namespace %q match spec.selector; label one, or set spec.endpointTemplate", f.Owner.Namespace)
+		c.Message = fmt.Sprintf("No TailscaleEndpoints of namespace %q match spec.selector; label one, or set spec.endpointTemplate", f.Selection.Owner.Namespace)
 	case f.Selection.Provision:
 		c.Status, c.Reason = compose.True, meta.ReasonEndpointsProvisioned
-		c.Message = fmt.Sprintf("Made TailscaleEndpoints %s from spec.endpointTemplate", selection.TemplateName(f.Owner))
+		c.Message = fmt.Sprintf("Made TailscaleEndpoints %s from spec.endpointTemplate", selection.TemplateName(f.Selection.Owner))
 	default:
 		c.Status, c.Reason = compose.True, meta.ReasonEndpointsSelected
 		c.Message = "Selected TailscaleEndpoints " + compose.List(names...)
@@ -257,7 +254,7 @@ func portsHealthy(f Facts) compose.Condition {
 func backendNames(f Facts) string {
 	seen := map[string]bool{}
 	var names []string
-	for _, b := range f.Spec.Backends {
+	for _, b := range f.Selection.Spec.Backends {
 		n := "Service " + b.Name
 		switch b.Kind {
 		case gatewayv1alpha1.BackendKindExternal:

@@ -16,7 +16,6 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/presence"
-	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/succession"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -98,7 +97,7 @@ func TestAll(t *testing.T) {
 		"Features": {
 			reason: "Conditions of features exist if the spec uses them.",
 			facts: func(f *Facts) {
-				f.Spec.Sharing, f.Spec.ServiceDiscovery = gatewayv1alpha1.SharingShared, &gatewayv1alpha1.ServiceDiscovery{}
+				f.Selection.Spec.Sharing, f.Selection.Spec.ServiceDiscovery = gatewayv1alpha1.SharingShared, &gatewayv1alpha1.ServiceDiscovery{}
 				f.VIPService = nil
 			},
 			want: want{meta.TypeAccepted: meta.ReasonAccepted, meta.TypeEndpointsSelected: meta.ReasonEndpointsSelected, meta.TypeVIPServiceReady: meta.ReasonVIPServiceCreating,
@@ -119,17 +118,16 @@ func TestAll(t *testing.T) {
 			p.Spec.Endpoints, p.Spec.Tailnet = "proxies", "corp"
 			p.Spec.Sets = []tailnetv1alpha1.ProxySetMember{{Direction: tailnetv1alpha1.DirectionIngress, Replicas: 1}}
 			f := Facts{
-				Owner: compose.Owner{Namespace: "shop", Name: "web"}, ServiceName: "svc:web", Tailnet: "corp",
-				VIPService: served("approved:admin"), Verdict: compose.TailnetVerdict{Accepted: true},
-				Selection: selection.Selection{Selected: []tailnetv1alpha1.ProxySet{p}}, Machines: 1,
+				ServiceName: "svc:web", VIPService: served("approved:admin"), Verdict: compose.TailnetVerdict{Accepted: true}, Machines: 1,
 			}
-			f.Spec.VIPService.Ports = []gatewayv1alpha1.ServicePort{"tcp:80"}
+			f.Tailnet, f.Selection.Selected = "corp", []tailnetv1alpha1.ProxySet{p}
+			f.Selection.Owner = compose.Owner{Namespace: "shop", Name: "web"}
+			f.Selection.Spec.VIPService.Ports = []gatewayv1alpha1.ServicePort{"tcp:80"}
 			if tc.facts != nil {
 				tc.facts(&f)
 			}
-			f.Selection.Spec = f.Spec
-			f.Presence = presence.New(f.VIPService, f.Tailnet, f.Spec.Sharing == gatewayv1alpha1.SharingShared)
-			f.Succession = succession.Succeed(succession.Facts{Selection: f.Selection, Presence: f.Presence, Tailnet: f.Tailnet})
+			f.Presence = presence.New(f.VIPService, f.Tailnet, f.Selection.Spec.Sharing == gatewayv1alpha1.SharingShared)
+			f.Succession = succession.Succeed(f.Succession.Facts)
 			got := want{}
 			for _, c := range All(f) {
 				got[c.Type] = c.Reason

@@ -33,7 +33,7 @@ func portsAllowed(f Facts) compose.Condition {
 		}
 	}
 	remedy := "add the port there, or remove it from spec.vipService.ports"
-	if rules.AllPorts(f.Spec) {
+	if rules.AllPorts(f.Selection.Spec) {
 		remedy = "remove the list, or name ports in spec.vipService.ports"
 	}
 	switch {
@@ -53,7 +53,7 @@ func portsAllowed(f Facts) compose.Condition {
 // lack describes the list that lacks ports, for a message.
 func lack(f Facts, p tailnetv1alpha1.ProxySet, missing []int32) string {
 	field := fmt.Sprintf("spec.ports of TailscaleEndpoints %s", p.Spec.Endpoints)
-	if f.Selection.Provision && p.Spec.Endpoints == selection.TemplateName(f.Owner) {
+	if f.Selection.Provision && p.Spec.Endpoints == selection.TemplateName(f.Selection.Owner) {
 		field = "spec.endpointTemplate.ports"
 	}
 	if slices.Contains(missing, rules.PortAll) {

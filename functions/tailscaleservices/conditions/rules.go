@@ -57,7 +57,7 @@ func (r conditionRule) uses(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 func All(f Facts) []compose.Condition {
 	var out []compose.Condition
 	for _, r := range conditionRules {
-		if r.uses(f.Spec) && (r.reported == nil || f.Existing[r.kind] || r.reported(f)) {
+		if r.uses(f.Selection.Spec) && (r.reported == nil || f.Existing[r.kind] || r.reported(f)) {
 			out = append(out, r.condition(f))
 		}
 	}
