@@ -118,15 +118,15 @@ func New(f Facts) Plan {
 	if len(resolving) == 0 {
 		return out
 	}
-	r := read(f.Report)
+	s := read(f.Report)
 	for _, t := range resolving {
-		out.Zones = append(out.Zones, newZone(f, t, r))
+		out.Zones = append(out.Zones, newZone(f, t, s))
 	}
 	return out
 }
 
 // newZone returns the zone of a tailnet.
-func newZone(f Facts, t *tailnets.Tailnet, r reported) *Zone {
+func newZone(f Facts, t *tailnets.Tailnet, s summary) *Zone {
 	v := &Zone{
 		Tailnet: t, name: t.ZoneName(f.Owner), nameservers: nameservers(t.Ingress),
 		// If the tailnet does not allow the namespace, or does not exist, another condition reports
@@ -135,7 +135,7 @@ func newZone(f Facts, t *tailnets.Tailnet, r reported) *Zone {
 		config:  f.ConfigMaps[PrefixZone+t.Name], split: f.Splits[PrefixSplitDNS+t.Name],
 	}
 	if !v.unknown {
-		v.plan(hostnames(f, t, r.hostnames), r.requests)
+		v.plan(hostnames(f, t, s.hostnames), s.requests)
 	}
 	return v
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
-// reported is what a report says of the hostnames of routes, for all tailnets.
-type reported struct {
+// A summary is what a report says of the hostnames of routes, for all tailnets.
+type summary struct {
 	// hostnames are those of routes, by their service's target.
 	hostnames map[string][]string
 
@@ -31,8 +31,8 @@ type reported struct {
 }
 
 // read returns what a report says, which may be nil.
-func read(report *tailnetv1alpha1.GatewayReportSpec) reported {
-	out := reported{hostnames: map[string][]string{}, requests: routes.HostnameRequests(report)}
+func read(report *tailnetv1alpha1.GatewayReportSpec) summary {
+	out := summary{hostnames: map[string][]string{}, requests: routes.HostnameRequests(report)}
 	if report != nil {
 		for _, r := range report.Routes {
 			out.hostnames[routes.Target(r)] = r.Hostnames

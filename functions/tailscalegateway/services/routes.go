@@ -21,8 +21,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// reported is what a report says of routes, for all tailnets.
-type reported struct {
+// A summary is what a report says of routes, for all tailnets.
+type summary struct {
 	// routes are sorted. They are empty unless routes are shared.
 	routes []tailnetv1alpha1.ReportedRoute
 
@@ -33,8 +33,8 @@ type reported struct {
 }
 
 // read returns what the report says of the routes and backends that are shared.
-func read(f Facts) reported {
-	var out reported
+func read(f Facts) summary {
+	var out summary
 	sorted := routes.Sorted(f.Report)
 	if f.Sharing == gatewayv1alpha1.RouteSharingRoute {
 		out.routes = sorted
@@ -47,12 +47,12 @@ func read(f Facts) reported {
 
 // routeServices returns the services of a tailnet: one for each route if routes are shared, and one
 // for each Service behind them if those are published.
-func routeServices(f Facts, t *tailnets.Tailnet, known reported) []*Service {
+func routeServices(f Facts, t *tailnets.Tailnet, s summary) []*Service {
 	var out []*Service
-	for _, r := range known.routes {
+	for _, r := range s.routes {
 		out = append(out, routeService(f, t, r))
 	}
-	return append(out, backendServices(f, t, known)...)
+	return append(out, backendServices(f, t, s)...)
 }
 
 // routeService returns the service of a route.
@@ -73,9 +73,9 @@ func routeService(f Facts, t *tailnets.Tailnet, r tailnetv1alpha1.ReportedRoute)
 
 // backendServices returns the services of the Services behind routes, by namespace and name.
 // Each has the ports to which any route sends requests.
-func backendServices(f Facts, t *tailnets.Tailnet, known reported) []*Service {
+func backendServices(f Facts, t *tailnets.Tailnet, s summary) []*Service {
 	var out []*Service
-	for _, b := range known.backends {
+	for _, b := range s.backends {
 		target := routes.BackendTarget(b)
 		if len(out) == 0 || out[len(out)-1].Target != target {
 			out = append(out, &Service{Tailnet: t, Target: target, parts: []string{b.Name, b.Namespace}, omitted: ungranted(f, b)})
@@ -85,7 +85,7 @@ func backendServices(f Facts, t *tailnets.Tailnet, known reported) []*Service {
 	}
 	for _, v := range out {
 		v.limit()
-		if v.omitted = cmp.Or(unpublished(f, known.policies[v.Target]), v.omitted); v.omitted != "" {
+		if v.omitted = cmp.Or(unpublished(f, s.policies[v.Target]), v.omitted); v.omitted != "" {
 			v.mistake = ""
 		}
 	}

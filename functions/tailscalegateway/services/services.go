@@ -200,9 +200,9 @@ func New(f Facts) Plan {
 		}
 	}
 	if f.knowsRoutes() {
-		known := read(f)
+		s := read(f)
 		for _, t := range f.Tailnets {
-			out = append(out, routeServices(f, t, known)...)
+			out = append(out, routeServices(f, t, s)...)
 		}
 	} else {
 		for _, t := range f.Tailnets {

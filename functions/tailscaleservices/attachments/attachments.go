@@ -61,7 +61,7 @@ func Attach(f Facts) map[string]*tailnetv1alpha1.ServiceAttachment {
 	out := map[string]*tailnetv1alpha1.ServiceAttachment{}
 	if f.Selection.Err != nil || f.Selection.SeveralTailnets() {
 		for name, a := range f.Selection.Attachments {
-			if f.Succession.KeepsAttachment(a) {
+			if f.KeepsAttachment(a) {
 				out[name] = copyAttachment(f, a)
 			}
 		}
@@ -70,11 +70,11 @@ func Attach(f Facts) map[string]*tailnetv1alpha1.ServiceAttachment {
 	if f.Presence.Moving || f.Presence.Current == nil && !f.MayMake {
 		return out
 	}
-	for _, p := range slices.Concat(f.Selection.Hosting(), f.Succession.Staying) {
+	for _, p := range slices.Concat(f.Selection.Hosting(), f.Staying) {
 		switch {
 		case !selection.HasIngress(p):
 		case !f.Selection.AllowsAll(p):
-			for _, name := range f.Succession.AttachmentsBefore(p) {
+			for _, name := range f.AttachmentsBefore(p) {
 				out[name] = copyAttachment(f, f.Selection.Attachments[name])
 			}
 		default:
@@ -108,7 +108,7 @@ func keepOrBuild(f Facts, out map[string]*tailnetv1alpha1.ServiceAttachment, nam
 		out[name] = build()
 		return
 	}
-	if old := f.Selection.Attachments[name]; old != nil && f.Succession.KeepsAttachment(old) {
+	if old := f.Selection.Attachments[name]; old != nil && f.KeepsAttachment(old) {
 		out[name] = copyAttachment(f, old)
 	}
 }

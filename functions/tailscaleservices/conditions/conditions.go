@@ -187,7 +187,7 @@ func advertised(f Facts) compose.Condition {
 	switch {
 	case f.PortsErr != nil:
 		c.Reason, c.Message = f.PortsErr.Reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", f.ServiceName, meta.TypeAccepted)
-	case f.Selection.NoneAllows() && !slices.ContainsFunc(f.Selection.Selected, f.Succession.HostsBefore):
+	case f.Selection.NoneAllows() && !slices.ContainsFunc(f.Selection.Selected, f.HostsBefore):
 		c.Reason = meta.ReasonPortsNotAllowed
 		c.Message = fmt.Sprintf("No selected TailscaleEndpoints allows all ports of %s; see the condition %s", f.ServiceName, meta.TypePortsAllowed)
 	case healthy > 0:

@@ -127,7 +127,7 @@ func TestAll(t *testing.T) {
 				tc.facts(&f)
 			}
 			f.Presence = presence.New(f.VIPService, f.Tailnet, f.Selection.Spec.Sharing == gatewayv1alpha1.SharingShared)
-			f.Succession = succession.Succeed(f.Succession.Facts)
+			f.Succession = succession.Succeed(f.Facts)
 			got := want{}
 			for _, c := range All(f) {
 				got[c.Type] = c.Reason

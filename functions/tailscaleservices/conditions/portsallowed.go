@@ -24,7 +24,7 @@ func portsAllowed(f Facts) compose.Condition {
 		}
 		missing := f.Selection.MissingPorts(p)
 		switch tolerated := slices.DeleteFunc(f.Selection.WantedPorts(), func(port int32) bool { return selection.Allows(p.Spec.IngressPorts, port) }); {
-		case len(missing) > 0 && f.Succession.HostsBefore(p):
+		case len(missing) > 0 && f.HostsBefore(p):
 			unchanged = append(unchanged, lack(f, p, missing))
 		case len(missing) > 0:
 			refused = append(refused, lack(f, p, missing))
