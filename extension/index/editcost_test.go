@@ -5,6 +5,7 @@ package index
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -63,5 +64,33 @@ func TestEditCost(t *testing.T) {
 		if n > 1.1*few[name]+20 {
 			t.Errorf("An edit of %s needs %.0f allocations among 200 tenants, want about the %.0f among 10", name, n, few[name])
 		}
+	}
+}
+
+// TestSharedPods checks that targets which name the same Service find its pods once for an edit.
+func TestSharedPods(t *testing.T) {
+	const targets, pods = 16, 900
+	cost := func(services int) uint64 {
+		s := NewStore()
+		apply(t, s, false, gatewayOf("gw"))
+		refs := make([]string, targets)
+		for i := range targets {
+			name := fmt.Sprintf("name: t%d-0, port", i)
+			for _, manifest := range largeTarget("shop", i, pods) {
+				apply(t, s, false, strings.ReplaceAll(manifest, name, fmt.Sprintf("name: t%d-0, port", i%services)))
+			}
+			refs[i] = fmt.Sprintf("{group: gateway.tailscale.com, kind: TailscaleServices, name: t%d}", i)
+		}
+		policy := Change{Object: decode(t, fmt.Sprintf("apiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\nmetadata: {name: p, namespace: shop}\nspec: {targetRefs: [%s], validation: {wellKnownCACertificates: System, hostname: web.example.com}}", strings.Join(refs, ", ")))[0]}
+		var start, end runtime.MemStats
+		runtime.ReadMemStats(&start)
+		if err := applyChanges(s, policy); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&end)
+		return end.TotalAlloc - start.TotalAlloc
+	}
+	if shared, separate := cost(1), cost(targets); shared > separate*7/10 {
+		t.Errorf("A policy of %d targets with one Service needs %d bytes, want at most 0.7 of the %d bytes for targets with a Service each", targets, shared, separate)
 	}
 }

@@ -22,6 +22,36 @@ type zonedEndpoint struct {
 	ir.Endpoint
 }
 
+// A servedPort is a port of a Service. It is proxied if the number is that of the pods, and without a name.
+type servedPort struct {
+	service  types.NamespacedName
+	family   discoveryv1.AddressType
+	name     string
+	number   int32
+	protocol corev1.Protocol
+	proxied  bool
+}
+
+// in returns the port of the pods of a slice. It is 0 if they have none.
+func (p servedPort) in(s *parse.EndpointSlice) int32 {
+	if p.proxied {
+		return p.number
+	}
+	if i := slices.IndexFunc(s.Ports, func(o parse.ServicePort) bool { return o.Name == p.name && o.Protocol == p.protocol }); i >= 0 {
+		return s.Ports[i].Port
+	}
+	return 0
+}
+
+// readies reports whether a pod gets new requests. The governing Service of proxies also publishes pods that
+// are not ready.
+func (p servedPort) readies(e parse.Endpoint) bool {
+	if p.proxied {
+		return e.Serving && !e.Terminating
+	}
+	return e.Ready
+}
+
 // serviceEndpoints returns the endpoints of a Service's port, or the problem.
 func (v *view) serviceEndpoints(n types.NamespacedName, port int32, protocol corev1.Protocol) (out []zonedEndpoint, h2c bool, problem string) {
 	s := v.kubeServices[v.lookup(refService, n)]
@@ -36,71 +66,73 @@ func (v *view) serviceEndpoints(n types.NamespacedName, port int32, protocol cor
 		return nil, false, fmt.Sprintf("Service %s has no port %d of %s; add it, or name another", n, port, protocol)
 	}
 	wanted := s.Ports[i]
-	out = v.podsOf(n, s.Family, func(sl *parse.EndpointSlice) int32 {
-		if i := slices.IndexFunc(sl.Ports, func(p parse.ServicePort) bool { return p.Name == wanted.Name && p.Protocol == protocol }); i >= 0 {
-			return sl.Ports[i].Port
-		}
-		return 0
-	}, func(p parse.Endpoint) bool { return p.Ready })
+	out = v.podsOf(servedPort{service: n, family: s.Family, name: wanted.Name, protocol: protocol})
 	if len(out) == 0 {
 		problem = fmt.Sprintf("Service %s has no pod that is ready; look at its pods", n)
 	}
 	return out, wanted.H2c, problem
 }
 
-// proxies returns the pods of a set of proxies at one of their ports. The governing Service
-// also publishes pods that are not ready.
+// proxies returns the pods of a set of proxies at one of their ports.
 func (v *view) proxies(service types.NamespacedName, port int32) []zonedEndpoint {
 	family := discoveryv1.AddressTypeIPv4
 	if s := v.kubeServices[v.lookup(refService, service)]; s != nil {
 		family = s.Family
 	}
-	return v.podsOf(service, family, func(*parse.EndpointSlice) int32 { return port }, func(p parse.Endpoint) bool { return p.Serving && !p.Terminating })
+	return v.podsOf(servedPort{service: service, family: family, number: port, proxied: true})
 }
 
-// podsOf returns the ready and the draining pods of a Service by address. It uses the slices
-// of the second address family only if the Service has no pod in the first.
-func (v *view) podsOf(n types.NamespacedName, family discoveryv1.AddressType, port func(*parse.EndpointSlice) int32, ready func(parse.Endpoint) bool) []zonedEndpoint {
-	all := v.slices.sorted(v.lookup(refSlices, n))
+// podsOf returns the ready and the draining pods of a Service's port by address. All targets of an edit share
+// them: those of a tenant may name one Service a thousand times.
+func (v *view) podsOf(p servedPort) []zonedEndpoint {
+	all := v.lookup(refSlices, p.service)
+	out, ok := v.pods[p]
+	if !ok {
+		out = findPods(p, v.slices.sorted(all))
+		v.pods[p] = out
+	}
+	return out
+}
+
+// findPods returns the ready and the draining pods of slices, sorted by address. It uses the slices of the
+// second address family only if the Service has no pod in the first.
+func findPods(p servedPort, all []*parse.EndpointSlice) []zonedEndpoint {
 	second := discoveryv1.AddressTypeIPv6
-	if family == second {
+	if p.family == second {
 		second = discoveryv1.AddressTypeIPv4
 	}
-	for _, f := range []discoveryv1.AddressType{family, second} {
-		byAddress := map[string]zonedEndpoint{}
+	for _, f := range []discoveryv1.AddressType{p.family, second} {
+		var out []zonedEndpoint
 		for _, s := range all {
-			p := port(s)
-			if s.Family != f || p == 0 {
+			port := p.in(s)
+			if s.Family != f || port == 0 {
 				continue
 			}
+			out = slices.Grow(out, len(s.Endpoints))
 			for _, endpoint := range s.Endpoints {
-				e := zonedEndpoint{zone: endpoint.Zone, Endpoint: ir.Endpoint{Address: endpoint.Address, Port: p, Weight: 1}}
+				e := zonedEndpoint{zone: endpoint.Zone, Endpoint: ir.Endpoint{Address: endpoint.Address, Port: port, Weight: 1}}
 				switch {
-				case ready(endpoint):
+				case p.readies(endpoint):
 				case endpoint.Terminating && endpoint.Serving:
 					e.Health = ir.Draining
 				default:
 					continue
 				}
-				// A pod may be in two slices while one replaces the other.
-				if old, ok := byAddress[endpoint.Address]; !ok || old.Health == ir.Draining {
-					byAddress[endpoint.Address] = e
-				}
+				out = append(out, e)
 			}
 		}
-		if len(byAddress) > 0 {
-			return sortedZoned(byAddress)
+		if len(out) > 0 {
+			return uniquePods(out)
 		}
 	}
 	return nil
 }
 
-// sortedZoned returns the endpoints sorted by address.
-func sortedZoned(byAddress map[string]zonedEndpoint) []zonedEndpoint {
-	out := make([]zonedEndpoint, 0, len(byAddress))
-	for _, e := range byAddress {
-		out = append(out, e)
-	}
-	slices.SortFunc(out, func(a, b zonedEndpoint) int { return cmp.Compare(a.Address, b.Address) })
-	return out
+// uniquePods sorts pods by address. A pod may be in two slices while one replaces the other: a ready state
+// precedes a draining one, then the state of the first slice a later one.
+func uniquePods(pods []zonedEndpoint) []zonedEndpoint {
+	slices.SortStableFunc(pods, func(a, b zonedEndpoint) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Health, b.Health))
+	})
+	return slices.CompactFunc(pods, func(a, b zonedEndpoint) bool { return a.Address == b.Address })
 }

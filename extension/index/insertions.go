@@ -49,9 +49,11 @@ type insertions struct {
 	dirty        map[ir.RouteKey]struct{}
 	dirtyParents map[parse.Parent]struct{}
 
-	// refused are the refused routes with the reasons, and reported the policies that report them.
-	refused  map[ir.RouteKey]string
-	reported map[types.NamespacedName]struct{}
+	// refused are the refused routes with the reasons.
+	refused map[ir.RouteKey]string
+
+	// affected are the policies whose refused routes may have changed.
+	affected map[types.NamespacedName]struct{}
 }
 
 // A policyCost is what a policy adds to each route of its targets.
@@ -71,7 +73,7 @@ func newInsertions() *insertions {
 	return &insertions{
 		policies: map[types.NamespacedName]policyCost{}, costs: map[ir.PolicyTarget]int{},
 		routes: map[ir.RouteKey]routeCost{}, namespaces: map[string]int{}, gateways: map[types.NamespacedName]int{},
-		large: map[ir.RouteKey]struct{}{}, dirty: map[ir.RouteKey]struct{}{}, dirtyParents: map[parse.Parent]struct{}{}, refused: map[ir.RouteKey]string{}, reported: map[types.NamespacedName]struct{}{},
+		large: map[ir.RouteKey]struct{}{}, dirty: map[ir.RouteKey]struct{}{}, dirtyParents: map[parse.Parent]struct{}{}, refused: map[ir.RouteKey]string{}, affected: map[types.NamespacedName]struct{}{},
 	}
 }
 
@@ -90,6 +92,7 @@ func (ins *insertions) setPolicy(n types.NamespacedName, p *ir.RoutePolicy) {
 	if previous.bytes == current.bytes && slices.Equal(previous.targets, current.targets) {
 		return
 	}
+	ins.affected[n] = struct{}{}
 	ins.addPolicy(previous, -1)
 	ins.addPolicy(current, 1)
 	put(ins.policies, n, current, current.bytes == 0)
@@ -178,14 +181,13 @@ func (all *objects) cost(k ir.RouteKey, s *site) routeCost {
 	return out
 }
 
-// settleInsertions updates the estimates and the refused routes, and reports whether they may have
-// changed.
-func settleInsertions(all *objects) bool {
+// settleInsertions updates the estimates and the refused routes, and records which policies this affects.
+func settleInsertions(all *objects) {
 	ins := all.insertions
 	if len(ins.costs)+len(ins.routes) == 0 {
 		clear(ins.dirty)
 		clear(ins.dirtyParents)
-		return false
+		return
 	}
 	if len(ins.dirtyParents) > 0 {
 		for k, site := range all.sites {
@@ -195,19 +197,36 @@ func settleInsertions(all *objects) bool {
 		}
 	}
 	if len(ins.dirty) == 0 {
-		return false
+		return
 	}
+	previous, costs := ins.refused, map[ir.RouteKey]routeCost{}
 	for k := range ins.dirty {
 		cost := routeCost{}
 		if s := all.sites[k]; s != nil {
 			cost = all.cost(k, s)
 		}
+		costs[k] = ins.routes[k]
 		ins.setRoute(k, cost)
+	}
+	ins.refused = ins.refuse()
+	affect := func(k ir.RouteKey) {
+		maps.Copy(ins.affected, all.policyDependents[ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}])
+		for _, cost := range []routeCost{costs[k], ins.routes[k]} {
+			for g := range cost.gateways {
+				maps.Copy(ins.affected, all.policyDependents[ir.PolicyTarget{NamespacedName: g}])
+			}
+		}
+	}
+	for _, refused := range []map[ir.RouteKey]string{previous, ins.refused} {
+		for k := range refused {
+			// A dirty route may be at other Gateways than before.
+			if _, dirty := ins.dirty[k]; dirty || previous[k] != ins.refused[k] {
+				affect(k)
+			}
+		}
 	}
 	clear(ins.dirty)
 	clear(ins.dirtyParents)
-	ins.refused = ins.refuse()
-	return true
 }
 
 // isDirty reports whether a parent of a route, or its Gateway, is among dirtyParents.
@@ -327,8 +346,9 @@ func shareOf(sums []int, limit int) int {
 
 // refuseInsertions sets the refused routes of each policy that applies to them.
 func refuseInsertions(s *Store, e *edit) {
-	changed, ins := settleInsertions(s.objects), s.objects.insertions
-	if !changed && !e.policies || len(ins.refused)+len(ins.reported) == 0 {
+	settleInsertions(s.objects)
+	ins := s.objects.insertions
+	if len(ins.affected) == 0 {
 		return
 	}
 	byGateway := map[types.NamespacedName][]ir.RouteKey{}
@@ -337,10 +357,9 @@ func refuseInsertions(s *Store, e *edit) {
 			byGateway[g] = append(byGateway[g], k)
 		}
 	}
-	reported := map[types.NamespacedName]struct{}{}
-	for n, cost := range ins.policies {
+	for n := range ins.affected {
 		refused := map[ir.RouteKey]string{}
-		for _, t := range cost.targets {
+		for _, t := range ins.policies[n].targets {
 			routes := []ir.RouteKey{t.RouteKey()}
 			if t.Route == "" {
 				routes = byGateway[t.NamespacedName]
@@ -351,17 +370,9 @@ func refuseInsertions(s *Store, e *edit) {
 				}
 			}
 		}
-		if len(refused) > 0 {
-			reported[n] = struct{}{}
-			reportRefused(e, n, refused)
-		}
+		reportRefused(e, n, refused)
 	}
-	for n := range ins.reported {
-		if _, ok := reported[n]; !ok {
-			reportRefused(e, n, nil)
-		}
-	}
-	ins.reported = reported
+	clear(ins.affected)
 }
 
 // reportRefused sets the refused routes of a policy.
@@ -371,8 +382,10 @@ func reportRefused(e *edit, n types.NamespacedName, refused map[ir.RouteKey]stri
 		return
 	}
 	updated := *old
-	updated.Refused = refused
-	e.digest(entry{section: policySection, NamespacedName: n}, policySum(old), policySum(&updated))
+	if updated.Refused = refused; len(refused) == 0 {
+		updated.Refused = nil
+	}
+	e.digest(entry{section: policySection, NamespacedName: n}, refusedSum(old), refusedSum(&updated))
 	e.policies = true
 	e.next.Policies.Put(e.next, n, &updated, false)
 }

@@ -5,6 +5,7 @@ package index
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -159,9 +160,96 @@ func TestInsertions(t *testing.T) {
 				}
 			}
 			ins := s.objects.insertions
-			if n := len(ins.policies) + len(ins.costs) + len(ins.routes) + len(ins.namespaces) + len(ins.gateways) + len(ins.large) + len(ins.refused) + len(ins.reported); n > 0 {
+			if n := len(ins.policies) + len(ins.costs) + len(ins.routes) + len(ins.namespaces) + len(ins.gateways) + len(ins.large) + len(ins.refused) + len(ins.affected); n > 0 {
 				t.Errorf("%d entries stay after all objects are gone", n)
 			}
 		})
+	}
+}
+
+// TestRefusedAtEachStep checks that policies report the same refused routes after random changes as if the
+// objects had just been made: each change settles only the policies that it affects.
+func TestRefusedAtEachStep(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	gateways := []string{"gw", "gw2"}
+	edit := func() client.Object {
+		name := fmt.Sprintf("r%d", random.IntN(3))
+		switch random.IntN(3) {
+		case 0:
+			r := wide("infra", 0, []int{1, 16, 32}[random.IntN(3)])
+			r.Name, r.Spec.ParentRefs[0].Name = name, gwapiv1.ObjectName(gateways[random.IntN(2)])
+			return r
+		case 1:
+			return denying("infra", "at-"+name, toHTTPRoute(name), []int{1, 64, 128}[random.IntN(3)])
+		}
+		gateway := gateways[random.IntN(2)]
+		return denying("infra", "at-"+gateway, gwapiv1.LocalPolicyTargetReference{Group: gwapiv1.GroupName, Kind: "Gateway", Name: gwapiv1.ObjectName(gateway)}, []int{1, 64, 128}[random.IntN(3)])
+	}
+	refused := func(s *Store) map[types.NamespacedName]map[ir.RouteKey]string {
+		out := map[types.NamespacedName]map[ir.RouteKey]string{}
+		for p := range s.Snapshot().RoutePolicies() {
+			if len(p.Refused) > 0 {
+				out[p.Name] = p.Refused
+			}
+		}
+		return out
+	}
+	s, objects, some := NewStore(), map[string]client.Object{}, 0
+	apply(t, s, false, gatewayOf("gw"), gatewayOf("gw2"))
+	for range 80 {
+		o := edit()
+		key := fmt.Sprintf("%T/%s", o, o.GetName())
+		change := Change{Object: o, Deleted: random.IntN(4) == 0}
+		put(objects, key, o, change.Deleted)
+		if err := s.Apply(change); err != nil {
+			t.Fatal(err)
+		}
+		fresh := NewStore()
+		apply(t, fresh, false, gatewayOf("gw"), gatewayOf("gw2"))
+		for _, o := range objects {
+			if err := fresh.Apply(Change{Object: o}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(refused(fresh), refused(s)); diff != "" {
+			t.Fatalf("After a change of %s, deleted %t: refused routes of a new Store and of this one, -want, +got:\n%s", key, change.Deleted, diff)
+		}
+		if diff := cmp.Diff(fresh.Snapshot().GatewayDigest(types.NamespacedName{Namespace: "infra", Name: "gw"}), s.Snapshot().GatewayDigest(types.NamespacedName{Namespace: "infra", Name: "gw"})); diff != "" {
+			t.Fatalf("After a change of %s, deleted %t: digest of a new Store and of this one, -want, +got:\n%s", key, change.Deleted, diff)
+		}
+		some += len(refused(s))
+	}
+	if some == 0 {
+		t.Error("No change refused a route")
+	}
+}
+
+// TestRefusedCost checks that an edit of a tenant's policy that has refused routes does not look at the policies
+// of other tenants.
+func TestRefusedCost(t *testing.T) {
+	cost := func(tenants int) float64 {
+		s := NewStore()
+		apply(t, s, false, gatewayOf("gw"))
+		change := func(o client.Object) {
+			if err := s.Apply(Change{Object: o}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range tenants {
+			n := fmt.Sprintf("shop%d", i)
+			change(wide(n, 0, 1))
+			change(denying(n, "p", toHTTPRoute("r0"), 1))
+		}
+		change(wide("hostile", 0, 32))
+		edits := []client.Object{denying("hostile", "p", toHTTPRoute("r0"), 128), denying("hostile", "p", toHTTPRoute("r0"), 127)}
+		change(edits[0])
+		return testing.AllocsPerRun(3, func() {
+			for _, o := range edits {
+				change(o)
+			}
+		})
+	}
+	if few, many := cost(10), cost(200); many > few+50 {
+		t.Errorf("Edits of the policy need %.0f allocations among 200 tenants, want about the %.0f among 10", many, few)
 	}
 }

@@ -166,7 +166,7 @@ func recomputePolicies(s *Store, e *edit) {
 		e.next.PolicyRevision++
 	}
 	for t := range e.attached {
-		rules := ir.AttachRules(policiesAt(s, e, t))[t]
+		rules := ir.RulesAt(t, policiesAt(s, e, t))
 		e.next.Attached.Put(e.next, t, rules, len(rules) == 0)
 	}
 }
@@ -226,6 +226,7 @@ func recomputePolicy(s *Store, e *edit, c entry, current *ir.RoutePolicy) {
 	}
 	s.objects.insertions.setPolicy(n, current)
 	e.digest(c, policySum(old), policySum(current))
+	e.digest(c, refusedSum(old), refusedSum(current))
 	e.policies = true
 	for _, p := range []*ir.RoutePolicy{old, current} {
 		if p == nil {
@@ -262,14 +263,22 @@ func policyDependents(p *ir.RoutePolicy) map[dependent]struct{} {
 	return out
 }
 
-// policySum returns the part of a policy in digests. It leaves out information for people.
+// policySum returns a part of a policy in digests. It leaves out information for people, and refusedSum.
 func policySum(p *ir.RoutePolicy) any {
 	if p == nil {
 		return nil
 	}
 	out := *p
-	out.Generation, out.Notices, out.Devices, out.FailOpen = 0, nil, nil, false
+	out.Generation, out.Notices, out.Devices, out.FailOpen, out.Refused = 0, nil, nil, false, nil
 	return out
+}
+
+// refusedSum returns the part of a policy's refused routes in digests. Other objects change them.
+func refusedSum(p *ir.RoutePolicy) any {
+	if p == nil || len(p.Refused) == 0 {
+		return nil
+	}
+	return ir.RoutePolicy{Name: p.Name, Refused: p.Refused}
 }
 
 // digestPolicy returns the part of a policy in the digests of the Gateways where it takes effect, and that
@@ -279,7 +288,7 @@ func digestPolicy(s *Store, e *edit, c entry) digestPart {
 	if p == nil {
 		return digestPart{}
 	}
-	out := digestPart{gateways: s.objects.admitting(p.Served, c.Namespace), sum: ir.Sum(policySum(p))}
+	out := digestPart{gateways: s.objects.admitting(p.Served, c.Namespace), sum: ir.Sum(policySum(p)) + ir.Sum(refusedSum(p))}
 	for named := range policyDependents(p) {
 		out.sum += s.digests.targets[named.target]
 	}

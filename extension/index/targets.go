@@ -162,15 +162,16 @@ func recomputeTargets(s *Store, e *edit) {
 	for k := range e.pending.targets {
 		e.dependents[dependent{target: k}] = struct{}{}
 	}
+	pods := map[servedPort][]zonedEndpoint{}
 	for c := range e.dependents {
 		if len(s.namedBy[c]) == 0 {
 			dropDependent(s, e, c)
 			continue
 		}
-		rebuildDependent(s, e, c)
+		rebuildDependent(s, e, c, pods)
 	}
 	for _, k := range s.objects.shares.settle() {
-		rebuildDependent(s, e, dependent{target: k})
+		rebuildDependent(s, e, dependent{target: k}, pods)
 	}
 }
 
@@ -194,9 +195,9 @@ func dropDependent(s *Store, e *edit, c dependent) {
 	e.next.Targets.Delete(e.next, c.target)
 }
 
-// rebuildDependent builds a dependent, and records what it looks up.
-func rebuildDependent(s *Store, e *edit, c dependent) {
-	v := s.objects.view()
+// rebuildDependent builds a dependent, and records what it looks up. pods are those that the edit has found.
+func rebuildDependent(s *Store, e *edit, c dependent, pods map[servedPort][]zonedEndpoint) {
+	v := s.objects.view(pods)
 	if c.target == (ir.TargetKey{}) {
 		rebuildService(e, v, c)
 	} else {

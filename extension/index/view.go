@@ -52,6 +52,9 @@ type view struct {
 
 	lookups map[ref]struct{}
 
+	// pods are those that views of the same edit have found. They must not be changed.
+	pods map[servedPort][]zonedEndpoint
+
 	// creation is the time of the target's object, count the number of endpoints without a limit, and
 	// beyond says that some are left out.
 	creation time.Time
@@ -67,7 +70,9 @@ func (v *view) size() endpointSize {
 	return endpointSize{created: v.creation, endpoints: v.count}
 }
 
-func (all *objects) view() *view { return &view{objects: all, lookups: map[ref]struct{}{}} }
+func (all *objects) view(pods map[servedPort][]zonedEndpoint) *view {
+	return &view{objects: all, lookups: map[ref]struct{}{}, pods: pods}
+}
 
 // lookup records a lookup and returns its name.
 func (v *view) lookup(k refKind, n types.NamespacedName) types.NamespacedName {

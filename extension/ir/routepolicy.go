@@ -322,15 +322,37 @@ func (s *Snapshot) AttachedRules(t PolicyTarget) []*PolicyRule { return s.tables
 // RoutePolicies returns all policies, in no order.
 func (s *Snapshot) RoutePolicies() iter.Seq[*RoutePolicy] { return s.tables.Policies.Values() }
 
+// RulesAt returns the rules of policies that are attached to exactly a target, in order of precedence.
+func RulesAt(t PolicyTarget, policies iter.Seq[*RoutePolicy]) []*PolicyRule {
+	var out []*PolicyRule
+	for p := range policies {
+		for _, at := range p.Targets {
+			if at.PolicyTarget == t {
+				out = appendRules(out, p)
+			}
+		}
+	}
+	slices.SortFunc(out, compareRules)
+	return out
+}
+
+// appendRules appends the rules of a policy that are not omitted.
+func appendRules(out []*PolicyRule, p *RoutePolicy) []*PolicyRule {
+	for _, r := range p.Rules {
+		if r.Problem == "" {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // AttachRules returns the rules of policies by target, in order of precedence.
 func AttachRules(policies iter.Seq[*RoutePolicy]) map[PolicyTarget][]*PolicyRule {
 	out := map[PolicyTarget][]*PolicyRule{}
 	for p := range policies {
 		for _, t := range p.Targets {
-			for _, r := range p.Rules {
-				if r.Problem == "" {
-					out[t.PolicyTarget] = append(out[t.PolicyTarget], r)
-				}
+			if rules := appendRules(out[t.PolicyTarget], p); len(rules) > 0 {
+				out[t.PolicyTarget] = rules
 			}
 		}
 	}

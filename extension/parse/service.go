@@ -6,6 +6,7 @@ package parse
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -78,8 +79,10 @@ func ParseService(o *corev1.Service) *Service {
 
 // An EndpointSlice is the part of an EndpointSlice object that the extension needs.
 type EndpointSlice struct {
-	Family    discoveryv1.AddressType
-	Ports     []ServicePort
+	Family discoveryv1.AddressType
+	Ports  []ServicePort
+
+	// Endpoints are sorted by address.
 	Endpoints []Endpoint
 }
 
@@ -89,7 +92,7 @@ type Endpoint struct {
 	Ready, Serving, Terminating bool
 }
 
-// ParseEndpointSlice parses an EndpointSlice, puts addresses into canonical form, and drops those
+// ParseEndpointSlice parses an EndpointSlice, puts addresses into canonical form, sorts them, and drops those
 // that are refused or that no program but the API server can parse: it stores IPv4 addresses with
 // leading zeros, such as 010.0.0.6, for compatibility (IsValidIPForLegacyField in
 // k8s.io/apimachinery/pkg/util/validation).
@@ -123,5 +126,6 @@ func ParseEndpointSlice(o *discoveryv1.EndpointSlice, refused func(netip.Addr) b
 			Terminating: ptr.Deref(e.Conditions.Terminating, false),
 		})
 	}
+	slices.SortStableFunc(s.Endpoints, func(a, b Endpoint) int { return cmp.Compare(a.Address, b.Address) })
 	return s
 }
