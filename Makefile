@@ -53,7 +53,7 @@ demo-down: ## Take the demo down, without a trace beside the cache.
 
 .PHONY: test
 test: ## Run all that CI runs, also after a stage that fails, and show a table of stages.
-	go run ./hack/stages lint check-generate check-platforms check-docs test-unit test-race test-integration test-e2e
+	go run ./hack/stages lint check-generate check-platforms check-docs test-unit test-race test-programs test-e2e
 
 ##@ Develop
 
@@ -172,52 +172,62 @@ RACE = $(addprefix ./,$(LOCKED))
 test-mutants: ## Lay one fault after the other over functions and the proxies' objects: a unit test must notice each. Takes five minutes.
 	go run ./hack/mutants
 
-# They wait more than they work: two at a time.
-.PHONY: test-integration
-test-integration: ## Run all that needs real programs and no cluster.
+# The folders of test/ by what their tests need; those of test/e2e and test/render have targets below. RUN is a
+# pattern of tests, and ARGS are arguments of them.
+.PHONY: test-bench test-conformance test-docs test-gitops test-load test-references test-retry test-skew
+test-bench test-conformance test-docs test-gitops test-load test-references test-retry test-skew: test-%:
+	$(GO_TEST) -run='$(RUN)' ./test/$*/... $(if $(ARGS),-args $(ARGS))
+
+.PHONY: test-apiserver test-extension test-integration test-restore test-standalone test-tailscaled
+test-apiserver test-extension test-integration test-restore test-standalone test-tailscaled: test-%:
 	$(LAB) build
-	$(MAKE) --no-print-directory -j2 test-controllers test-standalone test-render test-release
+	$(LAB) build $(PROXIES) envoy-gateway envoy
+	$(CONTROLLER_ASSETS) $(GATEWAY_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m -run='$(RUN)' ./test/$*/... $(if $(ARGS),-args $(ARGS))
+
+# They wait more than they work: two at a time.
+.PHONY: test-programs
+test-programs: ## Run all that needs real programs and no cluster. make test-FOLDER runs a folder of test/ alone.
+	$(LAB) build
+	$(MAKE) --no-print-directory -j2 test-controllers test-envoy test-render test-release
 
 # tailscaled in the oldest and the newest tested version: cluster/proxies.
 PROXIES := tailscale-1.86 tailscale-1.104
+
+SERVER_ASSETS = TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver)
+CONTROLLER_ASSETS = $(SERVER_ASSETS) \
+	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
+	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) TEST_ASSET_PEBBLE=$$($(LAB) bin pebble) \
+	TEST_ASSET_TAILSCALED_1_86=$$($(LAB) bin tailscaled-1.86) TEST_ASSET_TAILSCALED_1_104=$$($(LAB) bin tailscaled-1.104) \
+	TEST_ASSET_CONTAINERBOOT_1_86=$$($(LAB) bin containerboot-1.86)
+GATEWAY_ASSETS = TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
+	TEST_ASSET_ENVOY_GATEWAY_INPUTS=$$($(LAB) bin envoy-gateway-inputs)
 
 # Cases wait more than they work: many may run at once.
 .PHONY: test-controllers
 test-controllers: ## Run controllers against a real API server and a simulated Tailscale, and the agent's watch with tailscaled of the oldest, the default and the newest version.
 	$(LAB) build
 	$(LAB) build $(PROXIES)
-	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
-	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) TEST_ASSET_PEBBLE=$$($(LAB) bin pebble) \
-	TEST_ASSET_TAILSCALED_1_86=$$($(LAB) bin tailscaled-1.86) TEST_ASSET_TAILSCALED_1_104=$$($(LAB) bin tailscaled-1.104) \
-	TEST_ASSET_CONTAINERBOOT_1_86=$$($(LAB) bin containerboot-1.86) \
-	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/app/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
+	$(CONTROLLER_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/app/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
 
-.PHONY: test-standalone
-test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster.
+.PHONY: test-envoy
+test-envoy: ## Run Envoy Gateway, Envoy and our extension without a cluster.
 	$(LAB) build envoy-gateway envoy etcd kubernetes
 	@mkdir -p $(OUT)
-	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
-	TEST_ASSET_ENVOY_GATEWAY_INPUTS=$$($(LAB) bin envoy-gateway-inputs) \
-	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	$(GO_TEST) -tags=integration -count=1 -timeout=15m -artifacts -outputdir=$(OUT) ./test/standalone/ ./test/extension/ ./extension/hooks/ ./extension/xds/
+	$(SERVER_ASSETS) $(GATEWAY_ASSETS) $(GO_TEST) -tags=integration -count=1 -timeout=15m -artifacts -outputdir=$(OUT) ./test/standalone/ ./test/extension/ ./extension/hooks/ ./extension/xds/
 
 .PHONY: test-inputs
-test-inputs: ## Have Envoy Gateway translate all that its own tests do with our kinds instead of Services, and Envoy judge what hooks make of it; test-standalone does so with a part.
+test-inputs: ## Have Envoy Gateway translate all that its own tests do with our kinds instead of Services, and Envoy judge what hooks make of it; test-envoy does so with a part.
 	$(LAB) build envoy-gateway envoy
-	TEST_ASSET_ENVOY=$$($(LAB) bin envoy) TEST_ASSET_ENVOY_GATEWAY_INPUTS=$$($(LAB) bin envoy-gateway-inputs) \
-	$(GO_TEST) -tags=integration -count=1 -timeout=60m ./extension/hooks/ -run=TestInputs -args -inputs
+	$(GATEWAY_ASSETS) $(GO_TEST) -tags=integration -count=1 -timeout=60m ./extension/hooks/ -run=TestInputs -args -inputs
 
 # How long the hostile tenant writes.
 BLAST ?= 10m
 
 .PHONY: test-blast
-test-blast: ## Have a hostile tenant write random objects beside honest ones, in front of real Envoy Gateway and Envoy: others have the same routes and endpoints, as fast. BLAST=1m for a look; test-standalone does so without comparing times and sizes.
+test-blast: ## Have a hostile tenant write random objects beside honest ones, in front of real Envoy Gateway and Envoy: others have the same routes and endpoints, as fast. BLAST=1m for a look; test-envoy does so without comparing times and sizes.
 	$(LAB) build envoy-gateway envoy etcd kubernetes
 	@mkdir -p $(OUT)
-	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
-	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	$(GO_TEST_VERBOSE) -tags=integration -count=1 -timeout=60m -artifacts -outputdir=$(OUT) ./test/extension/ -run=TestBlastRadius -args -blast=$(BLAST)
+	$(SERVER_ASSETS) $(GATEWAY_ASSETS) $(GO_TEST_VERBOSE) -tags=integration -count=1 -timeout=60m -artifacts -outputdir=$(OUT) ./test/extension/ -run=TestBlastRadius -args -blast=$(BLAST)
 
 # How long each function is fuzzed.
 FUZZ_TIME ?= 5m
@@ -263,19 +273,16 @@ BENCH_ENVOY = $(filter extension gateway,$(subst $(comma), ,$(ONLY)))
 bench: ## Measure against the goals: the provider alone and among twenty, the extension with real Envoy, the hops of egress, the calls of functions, all beside Tailscale's operator; takes an hour. ONLY=extension for a part.
 	$(LAB) build
 	$(if $(BENCH_ENVOY),$(LAB) build envoy-gateway envoy)
-	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
+	$(SERVER_ASSETS) $(if $(BENCH_ENVOY),$(GATEWAY_ASSETS)) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
 	TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) \
-	$(if $(BENCH_ENVOY),TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy)) \
 	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} \
 	go run ./test/bench --only=$(ONLY) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m --version=$(VERSION) --flavour=$(FLAVOUR)
 
 .PHONY: soak
 soak: ## Have routes, targets and endpoints change for an hour in front of real Envoy Gateway and Envoy, while replicas, Envoy, Envoy Gateway and the API server fail: nothing may grow or get lost. DURATION=3m for a look.
 	$(LAB) build envoy-gateway envoy etcd kubernetes
-	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
-	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	go run ./test/bench --only=soak --duration=$(DURATION) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
+	$(SERVER_ASSETS) $(GATEWAY_ASSETS) go run ./test/bench --only=soak --duration=$(DURATION) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
 	$(MAKE) --no-print-directory soak-drain
 
 # How long a soak takes.
@@ -303,8 +310,8 @@ PROXY_VERSIONS ?=
 test-images: ## Run proxies with images of the oldest and the newest tested tailscaled in the lab: a service, a certificate, egress, failover. PROXY_VERSIONS=all also builds and runs those between.
 	$(GO_TEST_VERBOSE) -tags=e2e,images -count=1 -timeout=2h -run TestImages ./test/e2e -args -version=$(VERSION) -proxy-versions=$(PROXY_VERSIONS)
 
-.PHONY: test-restore
-test-restore: ## Lose a real cluster, and restore its backup into another one of the same tailnet, as docs/backup.md describes; takes ten minutes. Needs jq.
+.PHONY: test-backup
+test-backup: ## Lose a real cluster, and restore its backup into another one of the same tailnet, as docs/backup.md describes; takes ten minutes. Needs jq.
 	$(GO_TEST_VERBOSE) -tags=e2e,restore -count=1 -timeout=60m -run TestRestore ./test/e2e -args -version=$(VERSION)
 
 .PHONY: test-control

@@ -48,7 +48,7 @@ func helmOn(t *testing.T, kubeconfig string, args ...string) (string, error) {
 	t.Helper()
 	bin := os.Getenv("TEST_ASSET_HELM")
 	if bin == "" {
-		t.Fatal("TEST_ASSET_HELM must name Helm's binary: make test-integration sets it")
+		t.Fatal("TEST_ASSET_HELM must name Helm's binary: make test-controllers sets it")
 	}
 	cmd := exec.CommandContext(t.Context(), bin, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)

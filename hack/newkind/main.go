@@ -54,7 +54,7 @@ Next, see "A new kind" in CONTRIBUTING.md:
   2. the simulator: routes and scope in internal/tailnetsim
   3. the OAuth scope in docs/credentials.md
   4. make generate, and go test ./test/gitops -update, which writes the health checks of deploy
-  5. make test-unit, and make test-controllers
+  5. make test-unit, and make test-integration
 `
 
 // names are the forms of a kind's name that templates use.

@@ -20,7 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
-	"github.com/tailscale-gateway/tailscale-gateway/test/upgrade"
+	"github.com/tailscale-gateway/tailscale-gateway/test/e2e/internal/upgrade"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailscale-gateway/tailscale-gateway/test/upgrade"
+	"github.com/tailscale-gateway/tailscale-gateway/test/e2e/internal/upgrade"
 )
 
 // exampleNamespace is the namespace of examples/managed, and exampleDevice is the node ID there.

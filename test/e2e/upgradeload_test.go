@@ -17,7 +17,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/test/load"
-	"github.com/tailscale-gateway/tailscale-gateway/test/upgrade"
+	"github.com/tailscale-gateway/tailscale-gateway/test/e2e/internal/upgrade"
 )
 
 const (

@@ -43,13 +43,14 @@ var (
 	// makeCommand matches a call of make where texts have commands: in backquotes, at the beginning of a line
 	// or of a step, and after sudo and its variables.
 	makeCommand = regexp.MustCompile("(?:`|^\\s*(?:\\$ |- run: |run: )?|sudo [^\\n]*)make((?: [a-z][a-z0-9-]+)+)")
-	target      = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(.*?)(?: ## .*)?$`)
+	target      = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*(?: [a-z][a-z0-9-]*)*):(.*?)(?: ## .*)?$`)
 	comment     = regexp.MustCompile(`(?:^|\s)//(.*)`)
 	buildTag    = regexp.MustCompile(`(?m)^//go:build (.*)$`)
 	tagWord     = regexp.MustCompile(`[a-z0-9_]+`)
 	// goTest matches the tags and the packages of a command.
 	goTest = regexp.MustCompile(`-tags=([a-z0-9,]+)(.*)`)
 	// workflowWords matches what a step runs, and the targets of a matrix.
+	folder        = regexp.MustCompile(`\./test/[a-z0-9]+/`)
 	targetWord    = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	workflowWords = regexp.MustCompile(`^(?:.*\bmake |\s+- |\s+target: )(.*)`)
 	// otherProject matches the name of a project or of a version, whose paths are not in this repository.
@@ -183,7 +184,9 @@ func (t tree) tests(files []string) []reference {
 func (t tree) targets() map[string][]string {
 	out := map[string][]string{}
 	for _, m := range target.FindAllStringSubmatch(t[makefile], -1) {
-		out[m[1]] = strings.Fields(m[2])
+		for _, name := range strings.Fields(m[1]) {
+			out[name] = strings.Fields(m[2])
+		}
 	}
 	return out
 }
@@ -329,7 +332,11 @@ func (t tree) unscheduled() []reference {
 		}
 	}
 	var out []reference
-	for name := range targets {
+	for name, prerequisites := range targets {
+		if slices.Contains(prerequisites, "test-%:") {
+			// A folder of test/ alone: test-unit and test-programs run all of them.
+			continue
+		}
 		_, ok := outside[name]
 		switch {
 		case reached[name] && ok:

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,29 @@ func TestReferences(t *testing.T) {
 	all := repository(t)
 	for _, r := range all.check(slices.Collect(maps.Keys(all))) {
 		t.Error(r)
+	}
+}
+
+// TestFolders checks that each folder of test/ has a target with its name that tests this folder alone.
+func TestFolders(t *testing.T) {
+	folders, err := os.ReadDir(filepath.Join(root, "test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), "make", "--dry-run", "--no-print-directory", "test-"+f.Name())
+		cmd.Dir = root
+		recipe, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("make test-%s: %s", f.Name(), recipe)
+			continue
+		}
+		if tested := folder.FindAllString(string(recipe), -1); !slices.Equal(tested, []string{"./test/" + f.Name() + "/"}) {
+			t.Errorf("make test-%s tests %v, want ./test/%s/ alone", f.Name(), tested, f.Name())
+		}
 	}
 }
 

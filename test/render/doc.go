@@ -5,7 +5,7 @@
 // Compositions and functions, until the result is stable, and compares the result with files. No
 // cluster runs.
 //
-//	make test-integration
+//	make test-render
 //	make render-goldens
 //
 // An example is a file or a folder of examples/, except for those without a composite:

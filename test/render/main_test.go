@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) (code int, err error) {
 	for name, path := range map[string]*string{"TEST_ASSET_CROSSPLANE": &tools.crossplane, "TEST_ASSET_CROSSPLANE_CORE": &tools.core} {
 		if *path = os.Getenv(name); *path == "" {
-			return 1, errors.Errorf("%s is not set: run make test-integration", name)
+			return 1, errors.Errorf("%s is not set: run make test-render", name)
 		}
 	}
 	// Sockets need a short path.

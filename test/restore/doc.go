@@ -5,7 +5,7 @@
 // Both clusters are real API servers with Kubernetes' garbage collector and the provider, in one
 // simulated tailnet. The test calls the functions as Crossplane does, and acts as the proxy pods.
 //
-//	make test-controllers
+//	make test-restore
 //	go test -tags=integration ./test/restore/
 //
 // test/e2e does the same with real Crossplane and real tailscaled.

@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 )
 
-const root = "../.."
+const root = "../../../.."
 
 func TestPrevious(t *testing.T) {
 	const commit = "0123456789abcdef0123456789abcdef01234567"
