@@ -203,6 +203,6 @@ func (a *app) probe(ctx context.Context) error {
 	defer changes.Close()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.prober.Run(ctx) })
-	g.Go(func() error { return changes.Each(ctx, func([]string) { a.prober.Changed() }) })
+	g.Go(func() error { return changes.Each(ctx, func([]string, bool) { a.prober.Changed() }) })
 	return g.Wait()
 }

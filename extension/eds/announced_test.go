@@ -24,13 +24,13 @@ func TestAnnounced(t *testing.T) {
 		c.received()
 		h.snapshot.Store(ir.NewSnapshot(targets(target("web", "10.0.1.1"), target("api", "10.0.1.2"))))
 
-		h.server.Changed([]string{web})
+		h.server.Changed([]string{web}, false)
 		<-time.After(time.Minute)
 		want := map[string][]string{web: {"10.0.1.1"}, tuned: {"10.0.1.1 checked at 9090"}, padded: {"10.0.1.1"}}
 		if diff := cmp.Diff(want, c.addresses()); diff != "" {
 			t.Errorf("after the first list is announced: -want, +got:\n%s", diff)
 		}
-		h.server.Changed([]string{api, "unknown"})
+		h.server.Changed([]string{api, "unknown"}, false)
 		<-time.After(time.Minute)
 		if diff := cmp.Diff(map[string][]string{api: {"10.0.1.2"}}, c.addresses()); diff != "" {
 			t.Errorf("after the second list is announced: -want, +got:\n%s", diff)
@@ -57,7 +57,7 @@ func TestRetuned(t *testing.T) {
 			expected bool
 		}{{tuned, true}, {plain, false}} {
 			h.snapshot.Store(ir.NewSnapshot(tc.contents))
-			h.server.Changed(nil)
+			h.server.Changed(nil, true)
 			<-time.After(time.Minute)
 			if got := h.doubtful() == 0; got != tc.expected {
 				t.Errorf("a policy has the tuning: %t; want the same for the list to be expected, got %t", tc.expected, got)

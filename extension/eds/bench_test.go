@@ -178,7 +178,7 @@ func BenchmarkChange(b *testing.B) {
 				snapshot.Store(ir.NewSnapshot(c))
 				b.StartTimer()
 				start := time.Now()
-				s.Changed([]string{resourceName(i % distinct)})
+				s.Changed([]string{resourceName(i % distinct)}, false)
 				s.refresh()
 				<-responses
 				worst = max(worst, time.Since(start))

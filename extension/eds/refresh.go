@@ -38,8 +38,8 @@ func (s *Server) refresh() (lists, streams int) {
 // tuned ones if policies have other tunings.
 func (s *Server) due() ([]*entry, *ir.Snapshot) {
 	s.mu.Lock()
-	all, announced := s.all, s.announced
-	s.all, s.announced = false, map[string]struct{}{}
+	all, announced, retuned := s.all, s.announced, s.retuned
+	s.all, s.announced, s.retuned = false, map[string]struct{}{}, false
 	// The snapshot is not older than that of any of the entries. Those that are added from here on are
 	// made of it, or of one that is announced afterwards.
 	snap := s.snapshot()
@@ -47,7 +47,7 @@ func (s *Server) due() ([]*entry, *ir.Snapshot) {
 	for l := range announced {
 		maps.Copy(due, s.byList[l])
 	}
-	if s.compared == nil || !snap.HasSameTunings(s.compared) {
+	if retuned {
 		maps.Copy(due, s.tuned)
 	}
 	out := slices.Collect(maps.Keys(due))
@@ -55,7 +55,6 @@ func (s *Server) due() ([]*entry, *ir.Snapshot) {
 		out = slices.Collect(maps.Values(s.entries))
 	}
 	s.mu.Unlock()
-	s.compared = snap
 	return out, snap
 }
 

@@ -75,13 +75,10 @@ type Server struct {
 	// tuned are the entries whose lists are expected only while a policy has their tuning.
 	tuned map[*entry]struct{}
 
-	// announced are the lists to update, and all reports that any may have changed.
-	announced map[string]struct{}
-	all       bool
-
-	// compared is the last snapshot whose tunings all entries were compared with. Only the goroutine that
-	// refreshes accesses it.
-	compared *ir.Snapshot
+	// announced are the lists to update, all reports that any may have changed, and retuned that policies
+	// may have other tunings.
+	announced    map[string]struct{}
+	all, retuned bool
 }
 
 // NewServer returns a server of the newest snapshot.
@@ -122,10 +119,11 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 // Metrics returns the collector of the server.
 func (s *Server) Metrics() *Metrics { return s.metrics }
 
-// Changed announces a new snapshot in which lists differ from those of earlier ones. It does not wait for
-// lists to be built.
-func (s *Server) Changed(lists []string) {
+// Changed announces a new snapshot in which lists differ from those of earlier ones, and in which policies
+// may have other tunings. It does not wait for lists to be built.
+func (s *Server) Changed(lists []string, tunings bool) {
 	s.mu.Lock()
+	s.retuned = s.retuned || tunings
 	for _, l := range lists {
 		if len(s.byList[l]) > 0 {
 			s.announced[l] = struct{}{}

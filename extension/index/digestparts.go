@@ -11,8 +11,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// readmit marks the part of an entry that has not changed, if other Gateways than before
-// admit it.
+// readmit marks the part of an entry if other Gateways than before admit it: the entry itself may be
+// the same.
 func readmit(s *Store, e *edit, c entry, gateways []types.NamespacedName) {
 	if !slices.Equal(s.digests.parts[c].gateways, gateways) {
 		e.entries[c] = struct{}{}

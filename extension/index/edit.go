@@ -116,6 +116,9 @@ type edit struct {
 	// policies reports that a TailscaleRoutePolicy or its state changed.
 	policies bool
 
+	// tunings reports that policies set other tunings.
+	tunings bool
+
 	// attached are the targets at which other rules may be attached.
 	attached map[ir.PolicyTarget]struct{}
 

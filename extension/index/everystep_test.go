@@ -95,14 +95,21 @@ func (p *stepper) step(s *Store, r *rand.Rand, secrets []*ir.CertificateSecret) 
 		s.SetSecret(n, p.secret[n])
 		return fmt.Sprintf("secret %s known: %t", n, p.secret[n] != nil)
 	}
-	i := r.IntN(len(p.all))
-	c := Change{Object: varied(disturbed(p.all[i], r), r), Deleted: r.IntN(4) == 0}
-	if p.existing[i] = c.Object; c.Deleted {
-		delete(p.existing, i)
+	// A watch delivers what has changed meanwhile at once.
+	var changes []Change
+	var descriptions []string
+	for range 1 + r.IntN(3) {
+		i := r.IntN(len(p.all))
+		c := Change{Object: varied(disturbed(p.all[i], r), r), Deleted: r.IntN(4) == 0}
+		if p.existing[i] = c.Object; c.Deleted {
+			delete(p.existing, i)
+		}
+		changes = append(changes, c)
+		descriptions = append(descriptions, fmt.Sprintf("%T %s (gone: %t)", c.Object, client.ObjectKeyFromObject(c.Object), c.Deleted))
 	}
 	// An object that cannot be read counts as deleted.
-	err := applyChanges(s, c)
-	return fmt.Sprintf("%T %s (gone: %t, error: %v)", c.Object, client.ObjectKeyFromObject(c.Object), c.Deleted, err)
+	err := applyChanges(s, changes...)
+	return fmt.Sprintf("%s (error: %v)", strings.Join(descriptions, ", "), err)
 }
 
 // watch gives a store the states of the ConfigMaps that it wants, and takes others away, as a watcher
@@ -188,7 +195,8 @@ func TestEveryStep(t *testing.T) {
 				previous := s.Snapshot()
 				description := p.step(s, r, secrets)
 				p.watch(s)
-				if missing := unannounced(previous, s.Snapshot(), changes.Take()); len(missing) > 0 {
+				names, tunings := changes.Take()
+				if missing := unannounced(previous, s.Snapshot(), names, tunings); len(missing) > 0 {
 					t.Fatalf("seed %d, step %d: %s: subscribers do not learn of changes of %v", seed, step, description, missing)
 				}
 				fresh := p.fresh(r)
@@ -214,8 +222,8 @@ func TestEveryStep(t *testing.T) {
 }
 
 // unannounced returns the endpoint lists that differ between two snapshots, and whose names subscribers do not
-// get.
-func unannounced(previous, current *ir.Snapshot, names []string) []string {
+// get, and the routes with other tunings, if subscribers do not learn of any.
+func unannounced(previous, current *ir.Snapshot, names []string, tunings bool) []string {
 	lists := map[string]bool{}
 	for _, s := range []*ir.Snapshot{previous, current} {
 		for t := range s.Targets() {
@@ -233,6 +241,13 @@ func unannounced(previous, current *ir.Snapshot, names []string) []string {
 		shares, exists := current.Shares(l)
 		if (existed != exists || !reflect.DeepEqual(old, shares)) && !slices.Contains(names, l) {
 			out = append(out, l)
+		}
+	}
+	for r := range current.Routes() {
+		for i, rule := range r.Rules {
+			if !tunings && !previous.Tuning(r.Key, rule.Name).Equal(current.Tuning(r.Key, rule.Name)) {
+				out = append(out, "tuning of "+r.RuleName(i))
+			}
 		}
 	}
 	slices.Sort(out)

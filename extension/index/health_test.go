@@ -175,7 +175,8 @@ func TestSetHealth(t *testing.T) {
 	if n := len(s.objects.placements); n != 1 {
 		t.Errorf("%d targets have a placement, want only the one that a route names", n)
 	}
-	if diff := cmp.Diff([]string{k.ClusterName()}, sub.Take()[:1]); diff != "" {
+	names, _ := sub.Take()
+	if diff := cmp.Diff([]string{k.ClusterName()}, names[:1]); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
 	}
 	if local := updated.Target(k).Localities[0]; local.Remote || local.Endpoints[0].Health != ir.Degraded {

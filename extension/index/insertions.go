@@ -196,6 +196,7 @@ func settleInsertions(all *objects) {
 			}
 		}
 	}
+	clear(ins.dirtyParents)
 	if len(ins.dirty) == 0 {
 		return
 	}
@@ -226,7 +227,6 @@ func settleInsertions(all *objects) {
 		}
 	}
 	clear(ins.dirty)
-	clear(ins.dirtyParents)
 }
 
 // isDirty reports whether a parent of a route, or its Gateway, is among dirtyParents.

@@ -6,6 +6,7 @@ package index
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -251,5 +252,35 @@ func TestRefusedCost(t *testing.T) {
 	}
 	if few, many := cost(10), cost(200); many > few+50 {
 		t.Errorf("Edits of the policy need %.0f allocations among 200 tenants, want about the %.0f among 10", many, few)
+	}
+}
+
+// TestSettledParents checks that a changed Gateway without routes leaves nothing for later edits to look at.
+func TestSettledParents(t *testing.T) {
+	s := NewStore()
+	for _, o := range []client.Object{wide("shop", 0, 1), denying("shop", "p", toHTTPRoute("r0"), 1)} {
+		if err := s.Apply(Change{Object: o}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(t, s, false, gatewayOf("gw"), gatewayOf("lonely"))
+	apply(t, s, false, strings.Replace(gatewayOf("lonely"), "port: 80", "port: 81", 1))
+	if n := len(s.objects.insertions.dirtyParents); n > 0 {
+		t.Errorf("%d parents are looked for among all routes at each further edit", n)
+	}
+}
+
+// TestReadmitted checks that a route whose Gateway starts to admit it counts for the Gateway's digest, also if
+// only its information for people changes at the same time.
+func TestReadmitted(t *testing.T) {
+	closed := strings.Replace(gatewayOf("gw"), "from: All", "from: Same", 1)
+	newer := strings.Replace(routeToWeb, "generation: 1", "generation: 2", 1)
+	s := NewStore()
+	apply(t, s, false, closed, servicesWeb, routeToWeb)
+	apply(t, s, false, gatewayOf("gw"), newer)
+	want := snapshotOf(t, gatewayOf("gw"), servicesWeb, newer)
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	if diff := cmp.Diff(want.GatewayDigest(gw), s.Snapshot().GatewayDigest(gw)); diff != "" {
+		t.Errorf("digest of the Gateway: -want, +got\n%s", diff)
 	}
 }

@@ -218,10 +218,10 @@ func recomputePolicy(s *Store, e *edit, c entry, current *ir.RoutePolicy) {
 			current.Refused = old.Refused
 		}
 	}
+	if current != nil {
+		readmit(s, e, c, s.objects.admitting(current.Served, n.Namespace))
+	}
 	if reflect.DeepEqual(old, current) {
-		if current != nil {
-			readmit(s, e, c, s.objects.admitting(current.Served, n.Namespace))
-		}
 		return
 	}
 	s.objects.insertions.setPolicy(n, current)

@@ -89,10 +89,10 @@ func recomputeRoutes(s *Store, e *edit) {
 			r.Gateways = gateways
 			current = &r
 		}
+		if current != nil {
+			readmit(s, e, c, s.objects.admitting(current.Gateways, k.Namespace))
+		}
 		if reflect.DeepEqual(old, current) {
-			if current != nil {
-				readmit(s, e, c, s.objects.admitting(current.Gateways, k.Namespace))
-			}
 			continue
 		}
 		e.digest(c, routeSum(old), routeSum(current))

@@ -151,6 +151,7 @@ func TestRevision(t *testing.T) {
 		deleted bool
 		greater bool
 		names   []string
+		tunings bool
 	}{
 		"Nothing": {
 			reason: "An unchanged object should change nothing.",
@@ -200,6 +201,12 @@ func TestRevision(t *testing.T) {
 			change:  pinRule,
 			greater: true,
 		},
+		"Tuning": {
+			reason:  "A policy with another port for health checks should change the tunings, and no list without one.",
+			change:  tuneRoute,
+			greater: true,
+			tunings: true,
+		},
 		"OtherRoute": {
 			reason: "A route without a backend of our kinds should change nothing.",
 			change: "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: plain}\nspec: {rules: [{backendRefs: [{name: app, port: 8080}]}]}\n",
@@ -230,11 +237,14 @@ func TestRevision(t *testing.T) {
 				woken = true
 			default:
 			}
-			got := plain(sub.Take())
-			if diff := cmp.Diff(tc.names, got); diff != "" {
+			names, tunings := sub.Take()
+			if diff := cmp.Diff(tc.names, plain(names)); diff != "" {
 				t.Errorf("%s\nnames: -want, +got\n%s", tc.reason, diff)
 			}
-			if woken != (len(tc.names) > 0) {
+			if tunings != tc.tunings {
+				t.Errorf("%s\nother tunings: want %t, got %t", tc.reason, tc.tunings, tunings)
+			}
+			if woken != (len(tc.names) > 0 || tc.tunings) {
 				t.Errorf("%s\nnotified: %v", tc.reason, woken)
 			}
 		})
@@ -260,14 +270,16 @@ func TestNamesAreKnown(t *testing.T) {
 	sub := s.Subscribe()
 	defer sub.Close()
 	apply(t, s, false, everything()...)
-	for _, n := range sub.Take() {
+	names, _ := sub.Take()
+	for _, n := range names {
 		if _, ok := s.Snapshot().Shares(n); !ok {
 			t.Errorf("%q is reported but not known", n)
 		}
 	}
 	mixed := s.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")})
 	apply(t, s, true, sliceApp)
-	if n, names := mixed.RuleName(0), sub.Take(); !slices.Contains(names, n) {
+	names, _ = sub.Take()
+	if n := mixed.RuleName(0); !slices.Contains(names, n) {
 		t.Errorf("%q has changed but is not reported: %v", n, names)
 	}
 }
@@ -291,15 +303,16 @@ func TestSubscriptionCollects(t *testing.T) {
 		"tailscale/endpoints/shop/edge/5432/http", "tailscale/rule/httproute/shop/mixed",
 		"tailscale/services/other/web/80/http", "tailscale/services/shop/web/80/http",
 	}
-	if diff := cmp.Diff(want, plain(sub.Take())); diff != "" {
+	names, _ := sub.Take()
+	if diff := cmp.Diff(want, plain(names)); diff != "" {
 		t.Errorf("names of two changes: -want, +got\n%s", diff)
 	}
-	if got := sub.Take(); len(got) > 0 {
+	if got, _ := sub.Take(); len(got) > 0 {
 		t.Errorf("names are reported twice: %v", got)
 	}
 	sub.Close()
 	apply(t, s, true, routeToWeb)
-	if got := sub.Take(); len(got) > 0 {
+	if got, _ := sub.Take(); len(got) > 0 {
 		t.Errorf("a closed subscription got %v", got)
 	}
 }

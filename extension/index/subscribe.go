@@ -21,9 +21,11 @@ type Subscription struct {
 	store *Store
 	wake  chan struct{}
 
-	// mu guards changes, which are lists without duplicates.
+	// mu guards changes, which are lists without duplicates, and tunings, which reports that the tunings
+	// that policies set have changed.
 	mu      sync.Mutex
 	changes [][]string
+	tunings bool
 }
 
 // Subscribe subscribes to changes. A subscriber that reads the Snapshot afterwards misses
@@ -36,23 +38,24 @@ func (s *Store) Subscribe() *Subscription {
 	return sub
 }
 
-// Changed returns a channel that receives a value when names can be taken.
+// Changed returns a channel that receives a value when there are changes to take.
 func (s *Subscription) Changed() <-chan struct{} { return s.wake }
 
 // Take returns the names of the endpoint lists that may have changed since the last call: of targets,
 // and of rules with several backends in the form of RuleName, even if no single cluster
-// holds all backends. The names are in no order, each once, and must not be changed. The
-// Snapshot already has the changes.
-func (s *Subscription) Take() []string {
+// holds all backends. The names are in no order, each once, and must not be changed. It also reports
+// whether policies may have other tunings, which are of no single list. The Snapshot already has the
+// changes.
+func (s *Subscription) Take() (lists []string, tunings bool) {
 	s.mu.Lock()
-	changes := s.changes
-	s.changes = nil
+	changes, tunings := s.changes, s.tunings
+	s.changes, s.tunings = nil, false
 	s.mu.Unlock()
-	return merged(changes)
+	return merged(changes), tunings
 }
 
-// Each calls fn with the names of each change until ctx ends. It never fails.
-func (s *Subscription) Each(ctx context.Context, fn func(lists []string)) error {
+// Each calls fn with what Take returns of each change until ctx ends. It never fails.
+func (s *Subscription) Each(ctx context.Context, fn func(lists []string, tunings bool)) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -87,8 +90,9 @@ func (s *Subscription) Close() {
 	delete(s.store.subscriptions, s)
 }
 
-func (s *Subscription) add(names []string) {
+func (s *Subscription) add(names []string, tunings bool) {
 	s.mu.Lock()
+	s.tunings = s.tunings || tunings
 	s.changes = append(s.changes, names)
 	if len(s.changes) > mergeAfter {
 		s.changes = [][]string{merged(s.changes)}
@@ -119,7 +123,7 @@ func (s *Store) revise() {
 	}
 }
 
-// publish notifies subscriptions of the endpoint lists that changed.
+// publish notifies subscriptions of the endpoint lists and of the tunings that changed.
 func (s *Store) publish(e *edit) {
 	if len(s.subscriptions) == 0 {
 		return
@@ -163,11 +167,11 @@ func (s *Store) publish(e *edit) {
 			}
 		}
 	}
-	if len(names) == 0 {
+	if len(names) == 0 && !e.tunings {
 		return
 	}
 	for sub := range s.subscriptions {
-		sub.add(names)
+		sub.add(names, e.tunings)
 	}
 }
 

@@ -77,7 +77,7 @@ func recomputeSettings(s *Store, e *edit) {
 			continue
 		}
 		e.digest(routeEntry(k), settingsSum(k, old), settingsSum(k, current))
-		e.next.PutSettings(e.next, k, current)
+		e.tunings = e.next.PutSettings(e.next, k, current) || e.tunings
 	}
 }
 

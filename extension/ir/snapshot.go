@@ -248,24 +248,21 @@ func (s *Snapshot) HasTuning(t Tuning) bool {
 	return name == "" || s.tables.Tunings.Get(name) > 0
 }
 
-// HasSameTunings reports whether the tunings of another snapshot are the same. It may report false for equal ones.
-func (s *Snapshot) HasSameTunings(other *Snapshot) bool {
-	return s.tables.Tunings.shards == other.tables.Tunings.shards
-}
-
-// PutSettings replaces the settings of a route in a Draft.
-func (t *Tables) PutSettings(d *Draft, k RouteKey, v Settings) {
-	// Equal tunings leave the table alone, so that HasSameTunings reports true.
-	if old := t.Settings.Get(k).Tunings; !maps.EqualFunc(old, v.Tunings, Tuning.Equal) {
-		for _, tuning := range old {
-			n := t.Tunings.Get(tuning.listed()) - 1
-			t.Tunings.Put(d, tuning.listed(), n, n == 0)
-		}
-		for _, tuning := range v.Tunings {
-			t.Tunings.Set(d, tuning.listed(), t.Tunings.Get(tuning.listed())+1)
-		}
-	}
+// PutSettings replaces the settings of a route in a Draft. It reports whether HasTuning may differ.
+func (t *Tables) PutSettings(d *Draft, k RouteKey, v Settings) bool {
+	old := t.Settings.Get(k).Tunings
 	t.Settings.Put(d, k, v, v.Equal(Settings{}))
+	if maps.EqualFunc(old, v.Tunings, Tuning.Equal) {
+		return false
+	}
+	for _, tuning := range old {
+		n := t.Tunings.Get(tuning.listed()) - 1
+		t.Tunings.Put(d, tuning.listed(), n, n == 0)
+	}
+	for _, tuning := range v.Tunings {
+		t.Tunings.Set(d, tuning.listed(), t.Tunings.Get(tuning.listed())+1)
+	}
+	return true
 }
 
 // Tuning returns the tuning that policies set for the endpoint lists of a rule.

@@ -107,11 +107,10 @@ func (t *Table[K, V]) Set(d *Draft, k K, v V) {
 
 // Delete removes a key in the Draft.
 func (t *Table[K, V]) Delete(d *Draft, k K) {
-	entries := t.own(d, k)
-	if _, ok := entries[k]; !ok {
+	if _, ok := t.Lookup(k); !ok {
 		return
 	}
-	delete(entries, k)
+	delete(t.own(d, k), k)
 	if t.size--; t.size == 0 {
 		t.shards = nil
 	}

@@ -23,9 +23,11 @@ func TestTable(t *testing.T) {
 	for range 100 {
 		last := versions[len(versions)-1]
 		v := version{table: last.table, want: maps.Clone(last.want)}
-		d := &Draft{token: &token{}}
-		for range 1 + r.IntN(20) {
+		d, writes := &Draft{token: &token{}}, len(v.want) > 0 && len(versions)%10 == 0
+		for range r.IntN(20) {
 			k, deleted := r.IntN(500), r.IntN(3) == 0
+			_, exists := v.want[k]
+			writes = writes || exists || !deleted
 			v.table.Put(d, k, r.IntN(1000), deleted)
 			delete(v.want, k)
 			if !deleted {
@@ -39,8 +41,11 @@ func TestTable(t *testing.T) {
 			}
 			v.want = map[int]int{}
 		}
-		if !d.Changed() {
-			t.Error("the Draft should have changed")
+		if d.Changed() != writes {
+			t.Errorf("version %d: Changed() is %t, want %t", len(versions), d.Changed(), writes)
+		}
+		if (v.table.shards == nil) != (len(v.want) == 0) {
+			t.Errorf("version %d has %d entries and shards: %t", len(versions), len(v.want), v.table.shards != nil)
 		}
 		versions = append(versions, v)
 	}
