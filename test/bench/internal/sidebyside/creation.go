@@ -10,9 +10,12 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -121,11 +124,9 @@ func (o *Ours) CreateServices(ctx context.Context, prefix string, n int, settle 
 	if err != nil {
 		return Creation{}, errors.Wrap(err, "cannot create a client of the lab")
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
-	w, err := kube.Watch(ctx, list, client.InNamespace(Namespace), client.MatchingLabels{"creation": prefix})
+	w, err := watchServices(ctx, kube, client.InNamespace(Namespace), client.MatchingLabels{"creation": prefix})
 	if err != nil {
-		return Creation{}, errors.Wrap(err, "cannot watch services")
+		return Creation{}, err
 	}
 	defer w.Stop()
 
@@ -159,6 +160,22 @@ func (o *Ours) CreateServices(ctx context.Context, prefix string, n int, settle 
 		}
 	}
 	return seen.result(), nil
+}
+
+// watchServices watches services from now on. The API server ends a watch whenever it wants to, such as on
+// a change of the definition of the kind; the watch then goes on where it ended.
+func watchServices(ctx context.Context, kube client.WithWatch, o ...client.ListOption) (watch.Interface, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind))
+	if err := kube.List(ctx, list, o...); err != nil {
+		return nil, errors.Wrap(err, "cannot list services")
+	}
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			return kube.Watch(ctx, list, append(slices.Clone(o), &client.ListOptions{Raw: &raw})...)
+		},
+	})
+	return w, errors.Wrap(err, "cannot watch services")
 }
 
 // DeleteServices deletes the services of CreateServices, and waits until they are gone.
