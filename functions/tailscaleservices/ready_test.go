@@ -4,15 +4,9 @@
 package tailscaleservices
 
 import (
-	"bytes"
-	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/yaml"
-
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/function-sdk-go/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -65,24 +59,8 @@ func ready(rsp *fnv1.RunFunctionResponse) bool {
 	return true
 }
 
-// objects returns the objects of a file of testdata/in.
+// objects returns the objects of a case of testdata/in.
 func objects(t *testing.T, name string) []map[string]any {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", "in", name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []map[string]any
-	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(b), 4096)
-	for {
-		m := map[string]any{}
-		if err := d.Decode(&m); errors.Is(err, io.EOF) {
-			return out
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if len(m) > 0 {
-			out = append(out, m)
-		}
-	}
+	return composetest.ReadCase(t, filepath.Join("testdata", "in", name+".yaml")).Objects
 }

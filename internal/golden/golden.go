@@ -52,6 +52,12 @@ func Compare(t *testing.T, path string, actual []byte, digests *Digests) {
 		t.Errorf("%v; run the test with -update. It would contain:\n%s", err, actual)
 		return
 	}
+	reportDiff(t, path, want, actual, digests)
+}
+
+// reportDiff fails the test for a difference between what a file contains and what the test made.
+func reportDiff(t *testing.T, path string, want, actual []byte, digests *Digests) {
+	t.Helper()
 	if diff := cmp.Diff(string(want), string(actual)); diff != "" {
 		t.Errorf("%s: -want, +got:\n%s%s", path, diff, digests.explain(string(want), string(actual)))
 	}

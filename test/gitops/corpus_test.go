@@ -5,7 +5,6 @@ package gitops
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose/composetest"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 )
 
@@ -111,19 +111,12 @@ func source(o *unstructured.Unstructured, message string) string {
 // of another composite.
 func composite(t *testing.T, path string) *unstructured.Unstructured {
 	t.Helper()
-	input, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(path)), "in", filepath.Base(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _, _ := strings.Cut(string(input), "\n---")
-	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(first), o); err != nil {
-		t.Fatal(err)
-	}
+	c := composetest.ReadCase(t, filepath.Join(filepath.Dir(filepath.Dir(path)), "in", filepath.Base(path)))
+	o := &unstructured.Unstructured{Object: c.Objects[0]}
 	if c, err := CheckOf(o.GroupVersionKind().GroupKind()); err != nil || c != Composites {
 		return nil
 	}
-	out, err := os.ReadFile(path)
+	out, err := golden.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}

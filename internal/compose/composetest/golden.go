@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
-	"sigs.k8s.io/yaml"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
@@ -33,38 +32,43 @@ const inputGroup = "fn.gateway.tailscale.com/"
 // change.
 const maxCalls = 5
 
-// Golden runs a function with each file of testdata/in and compares the response with the file of
-// the same name in testdata/out. The first object of a file is the composite; an object of the
-// group of inputs is the step's input; objects with Crossplane's annotation are observed composed
-// resources; all others are the cluster, from which requirements are met.
+// Golden runs a function with each case of testdata/in, see ReadCase, and compares the response with
+// the file of the same name in testdata/out. The first object of a case is the composite; an object
+// of the group of inputs is the step's input; objects with Crossplane's annotation are observed
+// composed resources; all others are the cluster, from which requirements are met.
 //
-// The golden files of the cases in full contain every resource. Those of other cases contain
-// digests for the kinds that package golden supports.
+// The golden file of a case with a base states the difference to the base's, see golden.Read. The
+// golden files of the cases in full contain every resource. Those of other cases contain digests for
+// the kinds that package golden supports.
 //
 // Golden runs each case twice more, with the cluster in another order. The response must consist of
 // the same bytes.
 func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer, full ...string) {
 	t.Helper()
-	input, out := filepath.Join("testdata", "in"), filepath.Join("testdata", "out")
-	files, err := os.ReadDir(input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := filepath.Join("testdata", "out")
 	paths := map[string]bool{}
-	for _, f := range files {
-		name := strings.TrimSuffix(f.Name(), ".yaml")
-		path := filepath.Join(out, f.Name())
+	for _, c := range readCases(t, filepath.Join("testdata", "in")) {
+		path := filepath.Join(out, c.Name+".yaml")
 		paths[path] = true
-		t.Run(name, func(t *testing.T) {
-			c := load(t, filepath.Join(input, f.Name()))
-			rsp := c.settle(t, fn)
-			c.checkRules(t, rsp)
-			checkStable(t, c, fn, rsp)
-			checkKeepsExisting(t, c, fn)
-			checkKeepsEarlier(t, c, fn)
+		t.Run(c.Name, func(t *testing.T) {
+			defer func() {
+				if t.Failed() {
+					t.Logf("this case is for: %s", c.Reason)
+				}
+			}()
+			world := newCluster(t, c.Objects...)
+			rsp := world.settle(t, fn)
+			world.checkRules(t, rsp)
+			checkStable(t, world, fn, rsp)
+			checkKeepsExisting(t, world, fn)
+			checkKeepsEarlier(t, world, fn)
 			digests := &golden.Digests{}
-			if slices.Contains(full, name) {
+			if slices.Contains(full, c.Name) {
 				digests = nil
+			}
+			if c.Base != "" {
+				golden.ComparePatch(t, path, c.Base, render(t, rsp, digests), digests)
+				return
 			}
 			golden.Compare(t, path, render(t, rsp, digests), digests)
 		})
@@ -194,34 +198,33 @@ func load(t *testing.T, path string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{observed: map[string]*structpb.Struct{}}
-	for _, doc := range strings.Split(string(b), "\n---\n") {
-		m := map[string]any{}
-		if err := yaml.UnmarshalStrict([]byte(doc), &m); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		c.add(t, m)
+	objects, err := documents(string(b))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
 	}
-	return c
+	return newCluster(t, objects...)
 }
 
 // Settle calls a function with objects as Crossplane does, until its requirements are met and its
-// conditions are set. The objects have the same roles as in a file for Golden.
+// conditions are set. The objects have the same roles as in a case for Golden.
 func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, objects ...map[string]any) *fnv1.RunFunctionResponse {
+	t.Helper()
+	return newCluster(t, objects...).settle(t, fn)
+}
+
+// newCluster returns a cluster of objects, which have the same roles as in a case for Golden.
+func newCluster(t *testing.T, objects ...map[string]any) *cluster {
 	t.Helper()
 	c := &cluster{observed: map[string]*structpb.Struct{}}
 	for _, o := range objects {
 		c.add(t, o)
 	}
-	return c.settle(t, fn)
+	return c
 }
 
-// add adds an object to the field for its role. It ignores an empty one.
+// add adds an object to the field for its role.
 func (c *cluster) add(t *testing.T, m map[string]any) {
 	t.Helper()
-	if len(m) == 0 {
-		return
-	}
 	s, err := structpb.NewStruct(m)
 	if err != nil {
 		t.Fatal(err)

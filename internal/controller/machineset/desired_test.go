@@ -24,6 +24,7 @@ import (
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
@@ -33,7 +34,7 @@ import (
 // one of its test cases.
 func composed(t *testing.T, name string) map[string]*v1alpha1.MachineSet {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "functions", "tailscaleendpoints", "testdata", "out", name))
+	b, err := golden.Read(filepath.Join("..", "..", "..", "functions", "tailscaleendpoints", "testdata", "out", name))
 	if err != nil {
 		t.Fatal(err)
 	}
