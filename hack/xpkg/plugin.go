@@ -88,7 +88,11 @@ func packPlugin(binary []byte, at time.Time) ([]byte, error) {
 	if _, err := t.Write(binary); err != nil {
 		return nil, errors.Wrap(err, "cannot pack the plugin")
 	}
-	return out.Bytes(), errors.Wrap(errors.Join(t.Close(), z.Close()), "cannot pack the plugin")
+	// The writers have more to write when they are closed.
+	if err := errors.Join(t.Close(), z.Close()); err != nil {
+		return nil, errors.Wrap(err, "cannot pack the plugin")
+	}
+	return out.Bytes(), nil
 }
 
 // krew returns the plugin's manifest for krew (krew.sigs.k8s.io/docs/developer-guide/plugin-manifest).

@@ -4,8 +4,12 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"debug/elf"
 	"debug/macho"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +17,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // TestPlugins builds archives of a small program for all platforms, and compares them with the
@@ -64,6 +70,13 @@ func TestPlugins(t *testing.T) {
 		if checksum(packed) != p.SHA256 || checksum(second) != p.SHA256 {
 			t.Errorf("%s: the manifest has the digest %s, the archives have %s and %s", file, p.SHA256, checksum(packed), checksum(second))
 		}
+		bin, err := os.ReadFile(filepath.Join(c.Out, "plugin", "bin", strings.TrimSuffix(strings.TrimPrefix(file, pluginBinary+"-"), ".tar.gz"), pluginBinary))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files, err := unpacked(packed); err != nil || len(files) != 1 || !bytes.Equal(files[p.Bin], bin) {
+			t.Errorf("%s does not have the binary %s alone: %d files, error %v", file, p.Bin, len(files), err)
+		}
 		if p.Bin != pluginBinary || !strings.HasPrefix(p.URI, source+"/releases/download/v0.0.1/") {
 			t.Errorf("%s: binary %q at %q", file, p.Bin, p.URI)
 		}
@@ -75,4 +88,29 @@ func TestPlugins(t *testing.T) {
 	if f, err := elf.Open(filepath.Join(bins, "linux-arm64", pluginBinary)); err != nil || f.Machine != elf.EM_AARCH64 {
 		t.Errorf("linux-arm64: %v, %v", f, err)
 	}
+}
+
+// unpacked returns the files of a compressed archive, all of which it reads.
+func unpacked(packed []byte) (map[string][]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	t := tar.NewReader(z)
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if out[h.Name], err = io.ReadAll(t); err != nil {
+			return nil, err
+		}
+	}
+	// The checksum comes after the archive.
+	_, err = io.Copy(io.Discard, z)
+	return out, err
 }

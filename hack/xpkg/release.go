@@ -309,6 +309,10 @@ func (c *releaseCmd) provenance(ctx context.Context, arts []artifact, head commi
 	return f, nil
 }
 
+// assets are the files of a GitHub release by their patterns in the output folder, besides the list of their
+// checksums.
+var assets = []string{"xpkg/*.xpkg", "xpkg/*.tar", "charts/*.tgz", "sbom/*.json", "provenance/*.intoto.json", "plugin/*.tar.gz", "plugin/*.yaml", "images.txt"}
+
 // write writes the release notes, the list of images by digest, and the checksums of all files.
 func (c *releaseCmd) write(notes string, arts []artifact) error {
 	if err := writeFile(filepath.Join(c.Out, "release-notes.md"), []byte(notes)); err != nil {
@@ -322,7 +326,7 @@ func (c *releaseCmd) write(notes string, arts []artifact) error {
 		return err
 	}
 	var files []string
-	for _, pattern := range []string{"xpkg/*.xpkg", "xpkg/*.tar", "charts/*.tgz", "sbom/*.json", "provenance/*.intoto.json", "plugin/*.tar.gz", "plugin/*.yaml", "images.txt"} {
+	for _, pattern := range assets {
 		found, err := filepath.Glob(filepath.Join(c.Out, pattern))
 		if err != nil {
 			return errors.Wrap(err, "cannot list files")

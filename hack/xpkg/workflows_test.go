@@ -37,6 +37,20 @@ func TestActionsPinned(t *testing.T) {
 	}
 }
 
+// TestUploads checks that a release uploads all files whose checksums it lists.
+func TestUploads(t *testing.T) {
+	b, err := os.ReadFile("../../.github/workflows/release.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uploaded := strings.Fields(string(b))
+	for _, pattern := range append([]string{"checksums.txt", "checksums.txt.sigstore.json"}, assets...) {
+		if !slices.Contains(uploaded, "_out/release/"+pattern) {
+			t.Errorf("the workflow uploads no %s", pattern)
+		}
+	}
+}
+
 // TestDependabot checks that each module of the repository is updated.
 func TestDependabot(t *testing.T) {
 	b, err := os.ReadFile("../../.github/dependabot.yml")
