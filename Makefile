@@ -297,7 +297,7 @@ DELETIONS ?= 200
 
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=claims for claims.
-	$(GO_TEST_VERBOSE) -tags=e2e -count=1 -timeout=60m ./test/e2e/... -args -version=$(VERSION) -flavour=$(FLAVOUR)
+	$(GO_TEST_VERBOSE) -tags=e2e -count=1 -timeout=60m ./test/e2e/ -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
 .PHONY: test-clusters
 test-clusters: ## Join two real clusters by one tailnet, and have each answer for the other; takes ten minutes.

@@ -19,8 +19,8 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
-	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 	"github.com/tailscale-gateway/tailscale-gateway/test/e2e/internal/upgrade"
+	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 	"github.com/tailscale-gateway/tailscale-gateway/test/e2e/internal/upgrade"
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const (
