@@ -22,14 +22,18 @@ type zonedEndpoint struct {
 	ir.Endpoint
 }
 
-// A servedPort is a port of a Service. It is proxied if the number is that of the pods, and without a name.
+// A servedPort is a port of a Service's pods.
 type servedPort struct {
-	service  types.NamespacedName
-	family   discoveryv1.AddressType
+	service types.NamespacedName
+	family  discoveryv1.AddressType
+
+	// name and protocol are those of the port in EndpointSlices.
 	name     string
-	number   int32
 	protocol corev1.Protocol
-	proxied  bool
+
+	// proxied reports that the pods are proxies. Their port is number, and EndpointSlices have no name of it.
+	proxied bool
+	number  int32
 }
 
 // in returns the port of the pods of a slice. It is 0 if they have none.
@@ -85,13 +89,11 @@ func (v *view) proxies(service types.NamespacedName, port int32) []zonedEndpoint
 // podsOf returns the ready and the draining pods of a Service's port by address. All targets of an edit share
 // them: those of a tenant may name one Service a thousand times.
 func (v *view) podsOf(p servedPort) []zonedEndpoint {
-	all := v.lookup(refSlices, p.service)
-	out, ok := v.pods[p]
-	if !ok {
-		out = findPods(p, v.slices.sorted(all))
-		v.pods[p] = out
+	n := v.lookup(refSlices, p.service)
+	if _, ok := v.pods[p]; !ok {
+		v.pods[p] = findPods(p, v.slices.sorted(n))
 	}
-	return out
+	return v.pods[p]
 }
 
 // findPods returns the ready and the draining pods of slices, sorted by address. It uses the slices of the

@@ -38,7 +38,7 @@ type insertions struct {
 	costs    map[ir.PolicyTarget]int
 
 	routes     map[ir.RouteKey]routeCost
-	namespaces map[string]int
+	namespaces map[string]*namespaceCost
 	gateways   map[types.NamespacedName]int
 
 	// large are the routes beyond the limit of a route.
@@ -62,6 +62,12 @@ type policyCost struct {
 	bytes   int
 }
 
+// A namespaceCost is the estimate of a namespace's routes, and which these are.
+type namespaceCost struct {
+	bytes  int
+	routes map[ir.RouteKey]struct{}
+}
+
 // A routeCost is the estimate of a route, in all and by Gateway.
 type routeCost struct {
 	created  time.Time
@@ -72,7 +78,7 @@ type routeCost struct {
 func newInsertions() *insertions {
 	return &insertions{
 		policies: map[types.NamespacedName]policyCost{}, costs: map[ir.PolicyTarget]int{},
-		routes: map[ir.RouteKey]routeCost{}, namespaces: map[string]int{}, gateways: map[types.NamespacedName]int{},
+		routes: map[ir.RouteKey]routeCost{}, namespaces: map[string]*namespaceCost{}, gateways: map[types.NamespacedName]int{},
 		large: map[ir.RouteKey]struct{}{}, dirty: map[ir.RouteKey]struct{}{}, dirtyParents: map[parse.Parent]struct{}{}, refused: map[ir.RouteKey]string{}, affected: map[types.NamespacedName]struct{}{},
 	}
 }
@@ -243,7 +249,15 @@ func (all *objects) isDirty(p parse.Parent) bool {
 // setRoute replaces the estimate of a route.
 func (ins *insertions) setRoute(k ir.RouteKey, cost routeCost) {
 	previous := ins.routes[k]
-	add(ins.namespaces, k.Namespace, cost.bytes-previous.bytes)
+	n := ins.namespaces[k.Namespace]
+	if n == nil {
+		n = &namespaceCost{routes: map[ir.RouteKey]struct{}{}}
+		ins.namespaces[k.Namespace] = n
+	}
+	n.bytes += cost.bytes - previous.bytes
+	if put(n.routes, k, struct{}{}, cost.bytes == 0); len(n.routes) == 0 {
+		delete(ins.namespaces, k.Namespace)
+	}
 	for g, n := range previous.gateways {
 		add(ins.gateways, g, -n)
 	}
@@ -267,8 +281,8 @@ func (ins *insertions) refuse() map[ir.RouteKey]string {
 	for k := range ins.large {
 		out[k] = fmt.Sprintf("policies insert more than %s before its routes", limits.Bytes(limits.RouteInsertions))
 	}
-	for n, bytes := range ins.namespaces {
-		if bytes > limits.NamespaceInsertions {
+	for n, cost := range ins.namespaces {
+		if cost.bytes > limits.NamespaceInsertions {
 			ins.refuseNewest(out, ins.routesOf(n), limits.NamespaceInsertions, func(c routeCost) int { return c.bytes },
 				fmt.Sprintf("policies insert more than %s before the routes of namespace %s, and it is among the newest", limits.Bytes(limits.NamespaceInsertions), n))
 		}
@@ -283,16 +297,9 @@ func (ins *insertions) refuse() map[ir.RouteKey]string {
 
 // routesOf returns the routes of a namespace, the oldest first.
 func (ins *insertions) routesOf(namespace string) []ir.RouteKey {
-	var out []ir.RouteKey
-	for k := range ins.routes {
-		if k.Namespace == namespace {
-			out = append(out, k)
-		}
-	}
-	slices.SortFunc(out, func(a, b ir.RouteKey) int {
+	return slices.SortedFunc(maps.Keys(ins.namespaces[namespace].routes), func(a, b ir.RouteKey) int {
 		return cmp.Or(ins.routes[a].created.Compare(ins.routes[b].created), cmp.Compare(a.String(), b.String()), cmp.Compare(a.Kind, b.Kind))
 	})
-	return out
 }
 
 // refuseNewest refuses those routes that exceed a limit together with the ones before them.
