@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const sectionTraffic = "traffic"
@@ -178,10 +180,10 @@ func (t *turn) away(ctx context.Context, leave, rescue func(ctx context.Context,
 	primary := hosts[i]
 
 	p := startProber(ctx, client, at)
-	defer p.stop()
+	defer p.Stop()
 	// The prober needs an answer before the event.
 	if _, err := t.until(ctx, "the prober is answered", func(context.Context) (string, error) {
-		if slices.ContainsFunc(p.soFar(), func(p probe) bool { return p.responder != "" }) {
+		if slices.ContainsFunc(p.soFar(), func(p load.Request) bool { return p.Err == nil }) {
 			return "", nil
 		}
 		return "not yet", nil

@@ -6,24 +6,14 @@ package main
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
-
-// A probe is one attempt to reach a service.
-type probe struct {
-	at        time.Time
-	responder string // The host that answered, or empty.
-}
-
-// A prober probes a service repeatedly.
-type prober struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-
-	mu     sync.Mutex
-	probes []probe
-}
 
 // probeEvery is the interval of probes.
 const probeEvery = 100 * time.Millisecond
@@ -31,37 +21,52 @@ const probeEvery = 100 * time.Millisecond
 // probeTimeout bounds one attempt, so that a host that is gone does not delay the next one.
 const probeTimeout = time.Second
 
+// A prober probes a service repeatedly. Answers are the names of hosts.
+type prober struct {
+	*load.Load
+
+	mu     sync.Mutex
+	probes []load.Request
+}
+
 func startProber(ctx context.Context, n *node, addr netip.AddrPort) *prober {
-	ctx, cancel := context.WithCancel(ctx)
-	p := &prober{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		for pauseFor(ctx, probeEvery) == nil {
-			probeCtx, stop := context.WithTimeout(ctx, probeTimeout)
-			words, err := n.answers(probeCtx, addr)
-			stop()
-			pr := probe{at: time.Now()}
-			if err == nil && len(words) > 0 {
-				pr.responder = words[0]
-			}
+	p := &prober{}
+	p.Load = load.Start(ctx, load.Options{
+		Client: func(int) load.Client { return hostClient{n, addr} }, Interval: probeEvery, Timeout: probeTimeout,
+		Observe: func(r load.Request) {
 			p.mu.Lock()
-			p.probes = append(p.probes, pr)
-			p.mu.Unlock()
-		}
-	}()
+			defer p.mu.Unlock()
+			p.probes = append(p.probes, r)
+		},
+	})
 	return p
 }
 
-func (p *prober) stop() {
-	p.cancel()
-	<-p.done
-}
-
-func (p *prober) soFar() []probe {
+func (p *prober) soFar() []load.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]probe{}, p.probes...)
+	return slices.Clone(p.probes)
 }
+
+// A hostClient asks the hosts of a service for their names.
+type hostClient struct {
+	node *node
+	addr netip.AddrPort
+}
+
+func (c hostClient) Send(ctx context.Context, _ int) (string, error) {
+	words, err := c.node.answers(ctx, c.addr)
+	if err != nil {
+		return "", err
+	}
+	if len(words) == 0 {
+		return "", errors.New("the answer is empty")
+	}
+	return words[0], nil
+}
+
+// Close does nothing: each request has its own connection.
+func (hostClient) Close() {}
 
 // A move describes how traffic moved from one host to another.
 type move struct {
@@ -77,23 +82,23 @@ type move struct {
 }
 
 // moveIn returns how traffic moved away from a host after an event.
-func moveIn(probes []probe, source string, event time.Time) move {
+func moveIn(probes []load.Request, source string, event time.Time) move {
 	var m move
 	var last time.Time
 	for _, p := range probes {
-		if p.responder == "" {
+		if p.Err != nil {
 			continue
 		}
-		if p.at.Before(event) {
-			last = p.at
+		if p.Ended.Before(event) {
+			last = p.Ended
 			continue
 		}
 		if !last.IsZero() {
-			m.blackHole = max(m.blackHole, p.at.Sub(last))
+			m.blackHole = max(m.blackHole, p.Ended.Sub(last))
 		}
-		last = p.at
-		if p.responder != source {
-			m.to, m.delay = p.responder, p.at.Sub(event)
+		last = p.Ended
+		if p.Answer != source {
+			m.to, m.delay = p.Answer, p.Ended.Sub(event)
 			return m
 		}
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/load"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tailnet"
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 type loadCmd struct {
@@ -43,22 +43,26 @@ func (c *loadCmd) Run(r runtime) error {
 	if err != nil {
 		return err
 	}
-	o := load.Options{URL: c.URL, Host: c.Host, TLS: trust, Workers: c.Workers, Rate: c.Rate, NewConnections: c.NewConnections, Expect: c.Expect, Timeout: c.Timeout}
+	h := load.HTTP{Targets: []load.Target{{URL: c.URL, Host: c.Host, Check: load.Contains(c.Expect)}}, TLS: trust, NewConnections: c.NewConnections}
 	switch c.From {
 	case "cluster":
 		p, err := planned(r)
 		if err != nil {
 			return err
 		}
-		o.Dial = inCluster(p)
+		h.Dial = inCluster(p)
 	default:
 		if err := r.daemon().EnsureClient(r, r.tailnet.Name, daemon.DefaultClient, daemon.ClientOptions{}); err != nil {
 			return err
 		}
 		socket := r.paths.ClientSocket(r.tailnet.Name, daemon.DefaultClient)
-		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		h.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return tailnet.Dial(ctx, socket, network, addr)
 		}
+	}
+	o := load.Options{Client: h.Clients, Workers: c.Workers, Rate: c.Rate, Timeout: c.Timeout}
+	if c.First || c.Stopped {
+		o.Interval = c.Interval
 	}
 	ctx, cancel := context.WithTimeout(r, c.Duration)
 	defer cancel()
@@ -66,13 +70,13 @@ func (c *loadCmd) Run(r runtime) error {
 	var failed error
 	switch {
 	case c.First:
-		report, failed = load.First(ctx, o, c.Interval)
+		report, failed = load.First(ctx, o)
 	case c.Stopped:
-		report, failed = load.Gone(ctx, o, c.Interval, func() { fmt.Fprintln(os.Stderr, "answered") })
+		report, failed = load.Gone(ctx, o, func() { fmt.Fprintln(os.Stderr, "answered") })
 	default:
 		report = load.Run(ctx, o)
 	}
-	return errors.Join(failed, errors.Wrap(json.NewEncoder(os.Stdout).Encode(report), "cannot print the report"))
+	return errors.Join(errors.Wrapf(failed, "%q", c.URL), errors.Wrap(json.NewEncoder(os.Stdout).Encode(report), "cannot print the report"))
 }
 
 // planned returns the plan of the command's cluster.

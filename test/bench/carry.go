@@ -104,14 +104,14 @@ func (v *versus) load(ctx context.Context, d direction, sides ...sidebyside.Side
 			if err != nil {
 				return nil, err
 			}
-			total, byProgram := perRequest(start, end, r.Requests)
-			progress("operator: round %d, %s of %s: %.0f requests a second, p50 %.1f ms, p99 %.1f ms, %d failed; processor time of each: %s",
-				i, d.name, s.Name(), float64(r.Requests)/r.Seconds, r.P50*1000, r.P99*1000, r.Failed, byProgram)
+			total, byProgram := perRequest(start, end, r.Answered())
+			progress("operator: round %d, %s of %s: %.0f requests a second, p50 %.1f ms, p99 %.1f ms, %d lost; processor time of each: %s",
+				i, d.name, s.Name(), float64(r.Answered())/r.Seconds, r.P50*1000, r.P99*1000, r.Lost, byProgram)
 			if i == 0 {
 				continue
 			}
 			c := out[s.Name()]
-			c.interval = append(c.interval, seconds(r.Seconds/float64(r.Requests)))
+			c.interval = append(c.interval, seconds(r.Seconds/float64(r.Answered())))
 			c.p50, c.p99 = append(c.p50, seconds(r.P50)), append(c.p99, seconds(r.P99))
 			c.processor = append(c.processor, total)
 			out[s.Name()] = c

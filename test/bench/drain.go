@@ -16,10 +16,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
 )
 
-// maxMoved is the number of requests that each move of a service's addresses may cut, because they
+// maxCut is the number of requests that each move of a service's addresses may cut, because they
 // are in flight at that time: one, with 25 new connections a second that take up to 40 ms each on a
 // busy machine.
-const maxMoved = 1
+const maxCut = 1
 
 // drainSets is the number of sets of two ingress pods that are drained in parallel, one pod of each
 // at a time: a deletion takes 50 s, most of it the grace period of open connections.
@@ -55,16 +55,16 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 	}
 	err := all.Wait()
 	progress("drain: %d deletions, %d moves, %d requests, %d lost, %d cut by a move, the longest deletion took %s; %s",
-		d.Deletions, d.Moves, d.Requests, len(d.Lost), len(d.Moved), d.Longest.Round(time.Second), load())
+		d.Deletions, d.Moves, d.Requests, len(d.Lost), len(d.Cut), d.Longest.Round(time.Second), load())
 	for _, f := range d.Lost {
-		progress("drain: lost: %s to %s: %s", f.Began.UTC().Format(time.TimeOnly+".000"), f.Ended.UTC().Format(time.TimeOnly+".000"), f.Error)
+		progress("drain: lost: %s", f)
 	}
-	for _, f := range d.Moved {
-		progress("drain: cut by a move: %s to %s: %s", f.Began.UTC().Format(time.TimeOnly+".000"), f.Ended.UTC().Format(time.TimeOnly+".000"), f.Error)
+	for _, f := range d.Cut {
+		progress("drain: cut by a move: %s", f)
 	}
 	return []Result{
 		plain("drain.lost_requests", float64(len(d.Lost)), "requests", 0),
-		plain("drain.cut_by_moves", float64(len(d.Moved)), "requests", float64(maxMoved*d.Moves)),
+		plain("drain.cut_by_moves", float64(len(d.Cut)), "requests", float64(maxCut*d.Moves)),
 	}, err
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -157,8 +156,8 @@ func (v *versus) roll(ctx context.Context) ([]Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		lost[s.Name()] = float64(r.Failed)
-		progress("operator: rolled a pod of %s: %d of %d requests lost in %.0f s: %s", s.Name(), r.Failed, r.Failed+r.Requests, r.Seconds, strings.Join(r.Errors, "; "))
+		lost[s.Name()] = float64(r.Lost)
+		progress("operator: rolled a pod of %s in %.0f s: %s", s.Name(), r.Seconds, r)
 	}
 	r := plain("operator.roll_lost_requests", lost[v.ours.Name()], "requests", 0)
 	baseline := lost[v.theirs.Name()]

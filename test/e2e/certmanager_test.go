@@ -107,8 +107,8 @@ func renewsCertified(t *testing.T) {
 			t.Logf("certificate %s is in use after %s", number, took.Round(100*time.Millisecond))
 		}
 	}, "--rate=20", "--new-connections", "--for="+(renewals*2*patience).String(), "--cacert="+authority, u)
-	if r.Failed > 0 {
-		t.Errorf("%d of %d requests were lost: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
+	if r.Lost > 0 {
+		t.Error(r)
 	}
 }
 
@@ -164,8 +164,8 @@ func identifiesGateway(t *testing.T) {
 			knows(renewed(t, journalClient, journalClient))
 		}
 	}, "--from=cluster", "--host=web.example.com", "--rate=10", "--for="+(renewals*2*patience).String(), u)
-	if r.Failed > 0 {
-		t.Errorf("%d of %d requests were lost: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
+	if r.Lost > 0 {
+		t.Error(r)
 	}
 
 	tailnetOne.withdraw(t, archivist, "svc:"+journal)

@@ -99,8 +99,8 @@ func losesNothing(t *testing.T, fn func()) {
 		answered(t, "web", "web", patience)
 		fn()
 	}, "--rate=20", "--new-connections", vipURL(t, "web"))
-	if r.Failed > 0 {
-		t.Errorf("%d of %d requests were lost: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
+	if r.Lost > 0 {
+		t.Error(r)
 	}
 }
 
@@ -108,7 +108,7 @@ func losesNothing(t *testing.T, fn func()) {
 // load`.
 func underLoad(t *testing.T, fn func(), args ...string) load.Report {
 	t.Helper()
-	l, err := load.Start(t.Context(), lab, args...)
+	l, err := load.StartProcess(t.Context(), lab, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func underLoad(t *testing.T, fn func(), args ...string) load.Report {
 }
 
 // ended ends a load that must have had responses.
-func ended(t *testing.T, l *load.Traffic) load.Report {
+func ended(t *testing.T, l *load.Process) load.Report {
 	t.Helper()
 	if err := l.Stop(); err != nil {
 		t.Fatal(err)
@@ -126,9 +126,9 @@ func ended(t *testing.T, l *load.Traffic) load.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d requests, %d lost", r.Requests, r.Failed)
-	if r.Requests == 0 {
-		t.Errorf("no request got a response: %s", strings.Join(r.Errors, "; "))
+	t.Log(r)
+	if r.Answered() == 0 {
+		t.Errorf("no request got a response: %s", r)
 	}
 	return r
 }

@@ -132,14 +132,14 @@ func phase(t *testing.T, name string, fn func(*testing.T)) []upgrade.Row {
 	t.Helper()
 	paths := loadPaths(t)
 	oldPods := make([]map[string]bool, len(paths))
-	loads := make([]*load.Traffic, len(paths))
+	loads := make([]*load.Process, len(paths))
 	watching, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	moves, api := &load.Moves{}, tailnetOne.env(t, "TAILNET_API")
+	moves, api := &load.Events{}, tailnetOne.env(t, "TAILNET_API")
 	wg.Go(func() {
-		moves.Watch(watching, func(ctx context.Context) (string, error) {
+		moves.WatchMoves(watching, func(ctx context.Context) (string, error) {
 			b, err := rawState(ctx, api)
 			if err != nil {
 				return "", err
@@ -153,7 +153,7 @@ func phase(t *testing.T, name string, fn func(*testing.T)) []upgrade.Row {
 	})
 	for i, p := range paths {
 		oldPods[i] = proxyPods(t, p.proxies)
-		l, err := load.Start(t.Context(), lab, append([]string{"--for=2h"}, p.args...)...)
+		l, err := load.StartProcess(t.Context(), lab, append([]string{"--for=2h"}, p.args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -135,8 +135,8 @@ func edits(t *testing.T, w *environment) {
 	l.more(t, w)
 	all := l.end()
 	for _, r := range all {
-		if r.err != nil {
-			t.Errorf("a request to %s is lost %s after the first edit: %v", r.host, r.began.Sub(began), r.err)
+		if r.Err != nil {
+			t.Errorf("a request to %s is lost %s after the first edit: %v", r.host, r.Began.Sub(began), r.Err)
 		}
 	}
 	t.Logf("%d requests while three settings were edited within %s", len(all), took.Round(time.Millisecond))

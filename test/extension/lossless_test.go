@@ -8,7 +8,6 @@ package extension_test
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
@@ -16,78 +15,70 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const (
 	localBackend  = "192.0.2.10:8000"
 	remoteBackend = "192.0.2.20:10008"
 
-	// clients is the number of parallel clients, each with a new connection for each request.
+	// clients is the number of parallel clients for each target.
 	clients = 5
 	rest    = 5 * time.Millisecond
 )
 
-// A request of a load.
-type request struct {
-	began, ended time.Time
-	// host and path of the request, and the address that answered.
-	host, path, backend string
-	// Protocols between client and Envoy, and between Envoy and the backend.
-	spoken, behind string
-	err            error
+// A trafficRequest is a request of a traffic, with the host and the path of its target. The answer is the address
+// that answered.
+type trafficRequest struct {
+	load.Request
+
+	host, path string
 }
 
-// A load of requests.
-type load struct {
-	stop func()
-	done sync.WaitGroup
+// A traffic is a load on Envoy, with its requests so far.
+type traffic struct {
+	*load.Load
 
 	mu  sync.Mutex
-	all []request
+	all []trafficRequest
 }
 
-// load sends requests to targets until it is stopped, with the same number of clients for each.
-func (w *environment) load(t *testing.T, targets ...string) *load {
+// load sends requests to targets until it is stopped, with the same number of clients for each. A
+// target is HOST or HOST/PATH.
+func (w *environment) load(t *testing.T, targets ...string) *traffic {
 	t.Helper()
-	ctx, stopped := t.Context(), make(chan struct{})
-	l := &load{stop: sync.OnceFunc(func() { close(stopped) })}
-	for i := range clients * len(targets) {
-		target := targets[i%len(targets)]
-		l.done.Go(func() {
-			c := w.Client()
-			defer c.CloseIdleConnections()
-			tick := time.NewTicker(rest)
-			defer tick.Stop()
-			for {
-				r := send(ctx, c, target)
-				l.mu.Lock()
-				l.all = append(l.all, r)
-				l.mu.Unlock()
-				select {
-				case <-stopped:
-					return
-				case <-tick.C:
-				}
-			}
-		})
+	l, h := &traffic{}, load.HTTP{Dial: w.Dial}
+	for _, target := range targets {
+		h.Targets = append(h.Targets, targetOf(target))
 	}
+	l.Load = load.Start(t.Context(), load.Options{
+		Client: h.Clients, Workers: clients * len(targets), Interval: rest, Timeout: limit,
+		Observe: func(r load.Request) {
+			host, path, _ := strings.Cut(targets[r.N%len(targets)], "/")
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.all = append(l.all, trafficRequest{Request: r, host: host, path: path})
+		},
+	})
 	t.Cleanup(func() { l.end() })
 	l.more(t, w)
 	return l
 }
 
+// targetOf returns what a request gets for HOST or HOST/PATH.
+func targetOf(target string) load.Target {
+	host, path, _ := strings.Cut(target, "/")
+	return load.Target{URL: gateway + path, Host: host}
+}
+
 // more waits for many more requests.
-func (l *load) more(t *testing.T, w *environment) {
+func (l *traffic) more(t *testing.T, w *environment) {
 	t.Helper()
 	const many = 500
-	count := func() int {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.all)
-	}
-	enough := count() + many
+	enough := l.Requests() + many
 	err := w.Until(within(t), func(context.Context) error {
-		if n := count(); n < enough {
+		if n := l.Requests(); n < enough {
 			return errors.Errorf("%d requests, want %d", n, enough)
 		}
 		return nil
@@ -97,19 +88,9 @@ func (l *load) more(t *testing.T, w *environment) {
 	}
 }
 
-// send sends a request to HOST or HOST/PATH.
-func send(ctx context.Context, c *http.Client, target string) request {
-	host, path, _ := strings.Cut(target, "/")
-	began := time.Now()
-	out, err := fetch(ctx, c, gateway+path, host)
-	out.began, out.ended, out.host, out.path, out.err = began, time.Now(), host, path, err
-	return out
-}
-
 // end stops the load, and returns all of its requests.
-func (l *load) end() []request {
-	l.stop()
-	l.done.Wait()
+func (l *traffic) end() []trafficRequest {
+	l.Stop()
 	return l.all
 }
 
@@ -130,11 +111,12 @@ func TestLosesNothing(t *testing.T) {
 		w.healthy(t, remoteBackend)
 		w.healthy(t, localBackend)
 		l := w.load(t, "services.example.com", "safe.example.com")
+		failure := load.Span{Began: time.Now()}
 		w.http[localBackend].CloseClientConnections()
 		w.http[localBackend].Close()
-		dead := time.Now()
+		failure.Ended = time.Now()
 		w.answers(t, "services.example.com", remoteBackend)
-		w.judge(t, l, dead, dead)
+		w.judge(t, l, failure)
 
 		revive()
 		w.answers(t, "services.example.com", localBackend)
@@ -143,12 +125,13 @@ func TestLosesNothing(t *testing.T) {
 		w.healthy(t, remoteBackend)
 		w.healthy(t, localBackend)
 		l := w.load(t, "services.example.com", "safe.example.com")
-		began := time.Now()
+		failure := load.Span{Began: time.Now()}
 		if err := w.Drop(netip.MustParseAddr("192.0.2.10")); err != nil {
 			t.Fatal(err)
 		}
 		w.answers(t, "services.example.com", remoteBackend)
-		w.judge(t, l, began, time.Now())
+		failure.Ended = time.Now()
+		w.judge(t, l, failure)
 	})
 }
 
@@ -176,42 +159,41 @@ func (w *environment) attaches(t *testing.T) {
 	}
 	all := l.end()
 	for _, r := range all {
-		if r.err != nil || r.backend != localBackend {
-			t.Errorf("%q answered a request: %v", r.backend, r.err)
+		if r.Err != nil || r.Answer != localBackend {
+			t.Errorf("%q answered a request: %v", r.Answer, r.Err)
 		}
 	}
 	t.Logf("%d requests meanwhile", len(all))
 }
 
-// judge checks a load. Requests that began before the failure was known may be lost, unless they
-// may be retried.
-func (w *environment) judge(t *testing.T, l *load, failedAt, detectedAt time.Time) {
+// judge checks a load. Requests in flight while the backend failed may be cut, unless they may be
+// retried. The failure ends when it is known.
+func (w *environment) judge(t *testing.T, l *traffic, failure load.Span) {
 	t.Helper()
 	l.more(t, w)
-	lost, longest, oldCounts, newCounts := 0, time.Duration(0), map[string]int{}, map[string]int{}
-	for _, r := range l.end() {
-		if r.ended.Before(failedAt) {
-			oldCounts[r.backend]++
-		} else if r.began.After(detectedAt) {
-			newCounts[r.backend]++
+	all := l.end()
+	oldCounts, newCounts := map[string]int{}, map[string]int{}
+	for _, r := range all {
+		if r.Ended.Before(failure.Began) {
+			oldCounts[r.Answer]++
+		} else if r.Began.After(failure.Ended) {
+			newCounts[r.Answer]++
 		}
-		longest = max(longest, r.ended.Sub(r.began))
-		if r.err == nil {
-			continue
+		if r.Err != nil && r.host == "safe.example.com" {
+			t.Errorf("a request that may be retried is lost, %s after the backend: %v", r.Began.Sub(failure.Began), r.Err)
 		}
-		lost++
-		switch {
-		case r.host == "safe.example.com":
-			t.Errorf("a request that may be retried is lost, %s after the backend: %v", r.began.Sub(failedAt), r.err)
-		case r.began.After(detectedAt):
-			t.Errorf("a request that began %s after the backend was gone is lost: %v", r.began.Sub(failedAt), r.err)
-		}
+	}
+	events := &load.Events{}
+	events.Add(failure)
+	lost, cut := events.Split(l.Failures())
+	for _, f := range lost {
+		t.Errorf("a request that began %s after the backend was gone is lost: %s", f.Began.Sub(failure.Began), f)
 	}
 	// Otherwise the test proves nothing.
 	if oldCounts[localBackend] == 0 || newCounts[remoteBackend] == 0 {
 		t.Errorf("want responses of %s before and of %s after, got %v and %v", localBackend, remoteBackend, oldCounts, newCounts)
 	}
-	t.Logf("%d of %d requests lost, all of them in flight; the longest took %s", lost, len(l.all), longest.Round(time.Millisecond))
+	t.Logf("%d of %d requests were cut; the longest response took %s", len(cut), len(all), l.Longest().Round(time.Millisecond))
 }
 
 // healthy waits until a backend is healthy in Envoy.

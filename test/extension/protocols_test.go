@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 // speaks checks all protocols of routes, with backends of both kinds. The simple cases for services
@@ -228,9 +230,9 @@ func (w *environment) answersTLS(t *testing.T, name, backend string) {
 	tr := &http.Transport{DialContext: w.Dial, TLSClientConfig: &tls.Config{RootCAs: trusts.TLSClientConfig.RootCAs, ServerName: name, MinVersion: tls.VersionTLS12}}
 	defer tr.CloseIdleConnections()
 	err := w.Until(within(t), func(ctx context.Context) error {
-		got, err := fetch(ctx, &http.Client{Transport: tr}, "https://127.0.0.1:8902/", "")
-		if err == nil && got.backend != backend {
-			err = errors.Errorf("%q answers, not %q", got.backend, backend)
+		got, err := load.Get(ctx, &http.Client{Transport: tr}, load.Target{URL: "https://127.0.0.1:8902/"})
+		if err == nil && got != backend {
+			err = errors.Errorf("%q answers, not %q", got, backend)
 		}
 		return err
 	})

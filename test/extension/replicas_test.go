@@ -181,13 +181,13 @@ func (r *replicas) insertsInto(t *testing.T, route string) {
 	failed, counts := 0, map[string]int{}
 	for _, q := range all {
 		switch {
-		case q.err != nil && q.path == "new":
+		case q.Err != nil && q.path == "new":
 			// Requests to the new rule fail until it exists.
 			failed++
-		case q.err != nil:
-			t.Errorf("a request to %s/%s is lost: %v", q.host, q.path, q.err)
-		case q.backend != targets[q.path]:
-			t.Errorf("a request to %s/%s got a response from %s", q.host, q.path, q.backend)
+		case q.Err != nil:
+			t.Errorf("a request to %s/%s is lost: %v", q.host, q.path, q.Err)
+		case q.Answer != targets[q.path]:
+			t.Errorf("a request to %s/%s got a response from %s", q.host, q.path, q.Answer)
 		default:
 			counts[q.path]++
 		}
@@ -313,13 +313,13 @@ func (r *replicas) moves(t *testing.T, host, backend string) {
 }
 
 // undisturbed checks that a load to one target has lost nothing.
-func (r *replicas) undisturbed(t *testing.T, l *load) {
+func (r *replicas) undisturbed(t *testing.T, l *traffic) {
 	t.Helper()
 	l.more(t, r.environment)
 	all := l.end()
 	for _, q := range all {
-		if q.err != nil || q.backend != targets["one"] {
-			t.Errorf("%q answered a request: %v", q.backend, q.err)
+		if q.Err != nil || q.Answer != targets["one"] {
+			t.Errorf("%q answered a request: %v", q.Answer, q.Err)
 		}
 	}
 	t.Logf("%d requests meanwhile", len(all))

@@ -7,7 +7,6 @@ package extension_test
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -17,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const gateway = "http://127.0.0.1:8888/"
@@ -54,23 +55,25 @@ func (w *environment) get(ctx context.Context, target string) (string, error) {
 	return got.backend, got.err
 }
 
-// fetch sends a request and returns its result. A response other than 200 is an error.
-func fetch(ctx context.Context, c *http.Client, url, host string) (request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return request{}, err
+// A response to a request.
+type response struct {
+	// backend is the address that answered.
+	backend string
+	// Protocols between client and Envoy, and between Envoy and the backend.
+	spoken, behind string
+	err            error
+}
+
+// send sends a request to HOST or HOST/PATH.
+func send(ctx context.Context, c *http.Client, target string) response {
+	out := response{}
+	request := targetOf(target)
+	request.Check = func(rsp *http.Response, _ string) error {
+		out.spoken, out.behind = rsp.Proto, rsp.Header.Get(behindHeader)
+		return nil
 	}
-	req.Host = host
-	rsp, err := c.Do(req)
-	if err != nil {
-		return request{}, err
-	}
-	defer rsp.Body.Close() // The body is only read.
-	b, err := io.ReadAll(rsp.Body)
-	if err == nil && rsp.StatusCode != http.StatusOK {
-		err = errors.Errorf("%s: %s", rsp.Status, b)
-	}
-	return request{backend: string(b), spoken: rsp.Proto, behind: rsp.Header.Get(behindHeader)}, err
+	out.backend, out.err = load.Get(ctx, c, request)
+	return out
 }
 
 // answers waits until a backend answers for HOST or HOST/PATH.

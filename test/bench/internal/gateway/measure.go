@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const (
@@ -287,35 +289,23 @@ func (w *Environment) live(ctx context.Context, c *http.Client, i int) (time.Dur
 	if err != nil {
 		return 0, err
 	}
-	for {
-		output, err := w.request(ctx, c, host(route))
-		if err != nil {
+	served := ""
+	target := Target(host(route), "", func(address string) error {
+		served = address
+		return nil
+	})
+	for served != address {
+		if _, err := load.Get(ctx, c, target); err != nil {
 			return 0, errors.Wrapf(err, "endpoint %s of route %d does not serve", address, route)
 		}
-		if output == address {
-			return time.Since(began), nil
-		}
 	}
+	return time.Since(began), nil
 }
 
-// request sends one request for a host on a connection that stays open, and returns the address
-// that answered.
-func (w *Environment) request(ctx context.Context, c *http.Client, host string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", Listener), nil)
-	if err != nil {
-		return "", errors.Wrap(err, "cannot create request")
-	}
-	req.Host = host
-	rsp, err := c.Do(req)
-	if err != nil {
-		return "", errors.Wrap(err, "cannot get")
-	}
-	b, err := io.ReadAll(rsp.Body)
-	if err = errors.Join(err, rsp.Body.Close()); err != nil {
-		return "", errors.Wrap(err, "cannot read a response")
-	}
-	if rsp.StatusCode != http.StatusOK {
-		return "", errors.Errorf("%s: %s", rsp.Status, b)
-	}
-	return rsp.Header.Get(AddressHeader), nil
+// Target returns what a request gets for a path of a host, on Envoy's listener. The check receives
+// the address of the backend that answers.
+func Target(host, path string, check func(address string) error) load.Target {
+	return load.Target{URL: fmt.Sprintf("http://127.0.0.1:%d/%s", Listener, path), Host: host, Check: func(rsp *http.Response, _ string) error {
+		return check(rsp.Header.Get(AddressHeader))
+	}}
 }

@@ -30,9 +30,9 @@ const (
 type Drained struct {
 	Deletions, Requests int
 
-	// Lost are lost requests, and Moved those that were in flight while control moved the service's
-	// addresses.
-	Lost, Moved []load.Failure
+	// Lost are lost requests, without the Cut ones that were in flight while control moved the
+	// service's addresses.
+	Lost, Cut []load.Failure
 
 	// Moves of the addresses.
 	Moves int
@@ -46,7 +46,7 @@ func (d *Drained) Add(o Drained) {
 	d.Deletions += o.Deletions
 	d.Requests += o.Requests
 	d.Lost = append(d.Lost, o.Lost...)
-	d.Moved = append(d.Moved, o.Moved...)
+	d.Cut = append(d.Cut, o.Cut...)
 	d.Moves += o.Moves
 	d.Longest = max(d.Longest, o.Longest)
 }
@@ -86,11 +86,11 @@ func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 	if err := o.hosting(ctx, name); err != nil {
 		return Drained{}, err
 	}
-	out, m := Drained{}, &load.Moves{}
+	out, m := Drained{}, &load.Events{}
 	watching, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		m.Watch(watching, func(ctx context.Context) (string, error) { return o.lab.primary(ctx, name) })
+		m.WatchMoves(watching, func(ctx context.Context) (string, error) { return o.lab.primary(ctx, name) })
 	})
 	defer wg.Wait()
 	defer stop()
@@ -117,8 +117,8 @@ func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 	r, err := t.Wait()
 	stop()
 	wg.Wait()
-	out.Requests, out.Moves = r.Requests+r.Failed, m.Count()
-	out.Lost, out.Moved = m.Split(r.Failures)
+	out.Requests, out.Moves = r.Requests, m.Count()
+	out.Lost, out.Cut = m.Split(r.Failures)
 	return out, errors.Join(failed, stopped, err, m.Err())
 }
 

@@ -69,8 +69,8 @@ func (l *Lab) apply(ctx context.Context, manifest string) error {
 }
 
 // start starts a load on a URL, from the tailnet or from the cluster.
-func (l *Lab) start(ctx context.Context, source, url string, args ...string) (*load.Traffic, error) {
-	return load.Start(ctx, l.program, append([]string{"--from=" + source, url}, args...)...)
+func (l *Lab) start(ctx context.Context, source, url string, args ...string) (*load.Process, error) {
+	return load.StartProcess(ctx, l.program, append([]string{"--from=" + source, url}, args...)...)
 }
 
 // until polls until check returns nil, at most for upLimit.

@@ -60,7 +60,7 @@ func (l *Lab) Load(ctx context.Context, source, url string, workers int, d time.
 		return load.Report{}, err
 	}
 	r, err := t.Wait()
-	if err == nil && r.Requests == 0 {
+	if err == nil && r.Answered() == 0 {
 		err = errors.Errorf("%s: no response: %s", url, strings.Join(r.Errors, "; "))
 	}
 	return r, err

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 // An outage is a time in which a process or its packets were away.
 type outage struct {
-	span
+	load.Span
 
 	name string
 }
@@ -44,7 +46,7 @@ func steps() []step {
 type chaos struct {
 	*Environment
 
-	load              *load
+	load              *traffic
 	routes, endpoints *markers
 	say               func(format string, args ...any)
 
@@ -76,7 +78,7 @@ func (c *chaos) run(ctx context.Context, early time.Time) error {
 		if err := s.action(c, context.WithoutCancel(ctx)); err != nil {
 			return errors.Wrap(err, s.name)
 		}
-		c.outages = append(c.outages, outage{span: span{began, time.Now()}, name: s.name})
+		c.outages = append(c.outages, outage{Span: load.Span{Began: began, Ended: time.Now()}, name: s.name})
 		if err := c.settle(ctx); err != nil {
 			return err
 		}
@@ -177,7 +179,7 @@ func (c *chaos) killEnvoy(ctx context.Context) error {
 		return err
 	}
 	pause(ctx, c.down)
-	err := c.load.excuse(func() error {
+	err := c.load.During(func() error {
 		if err := c.gateway.KillEnvoy(); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 // markers are changes, each with the time from its write until Envoy served it.
 type markers struct {
 	mu  sync.Mutex
-	all []span
+	all []load.Span
 }
 
 // since returns the number of changes that were written and served after a time.
@@ -46,7 +47,7 @@ func (m *markers) since(at time.Time) int {
 	defer m.mu.Unlock()
 	n := 0
 	for _, s := range m.all {
-		if s.began.After(at) {
+		if s.Began.After(at) {
 			n++
 		}
 	}
@@ -69,7 +70,7 @@ func (m *markers) run(ctx context.Context, change func(ctx context.Context, n in
 			return ended(ctx, errors.Wrapf(err, "a change is not served after %s", time.Since(began)))
 		}
 		m.mu.Lock()
-		m.all = append(m.all, span{began, time.Now()})
+		m.all = append(m.all, load.Span{Began: began, Ended: time.Now()})
 		m.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -98,8 +99,7 @@ func (w *Environment) markRoutes(ctx context.Context, m *markers) error {
 		r.Spec.Rules = append(r.Spec.Rules, rule("/"+path(n), backend.name))
 		return w.put(ctx, r)
 	}, func(ctx context.Context, n int) error {
-		_, err := w.request(ctx, c, (&route{name: marker}).host(), path(n))
-		return err
+		return w.get(ctx, c, gateway.Target((&route{name: marker}).host(), path(n), func(string) error { return nil }))
 	})
 }
 
@@ -125,17 +125,17 @@ func (m *markers) late(outages []outage) map[string]time.Duration {
 	defer m.mu.Unlock()
 	out := map[string]time.Duration{}
 	for _, s := range m.all {
-		start, name := s.began, calm
+		start, name := s.Began, calm
 		for _, o := range outages {
-			if !s.overlaps(o.span) {
+			if !s.Overlaps(o.Span) {
 				continue
 			}
 			name = o.name
-			if !o.ended.After(s.ended) && o.ended.After(start) {
-				start = o.ended
+			if !o.Ended.After(s.Ended) && o.Ended.After(start) {
+				start = o.Ended
 			}
 		}
-		out[name] = max(out[name], s.ended.Sub(start))
+		out[name] = max(out[name], s.Ended.Sub(start))
 	}
 	return out
 }

@@ -90,18 +90,17 @@ func (w *Environment) fill(ctx context.Context, r *Report, o Options) error {
 	// its peaks: growth is measured over the second half, of processes that started in the first
 	// third.
 	warm, half := began.Add(o.Duration/3), began.Add(o.Duration/2)
-	l, routes, endpoints := &load{}, &markers{}, &markers{}
+	// Markers and traffic run until chaos has seen the last change served.
+	marking, end := context.WithCancel(ctx)
+	defer end()
+	l, routes, endpoints := w.startTraffic(marking), &markers{}, &markers{}
 	c := &chaos{
 		Environment: w, load: l, routes: routes, endpoints: endpoints, say: o.Say,
 		outage: min(time.Minute, o.Duration/12), down: min(10*time.Second, o.Duration/60), calm: min(time.Minute, o.Duration/60),
 	}
-	// Markers run until chaos has seen the last change served.
-	marking, end := context.WithCancel(ctx)
-	defer end()
 	marked, marking := errgroup.WithContext(marking)
 	marked.Go(func() error { return w.markRoutes(marking, routes) })
 	marked.Go(func() error { return w.markEndpoints(marking, endpoints) })
-	marked.Go(func() error { l.run(marking, w); return nil })
 
 	timed, cancel := context.WithDeadline(marking, began.Add(o.Duration))
 	defer cancel()
@@ -115,6 +114,7 @@ func (w *Environment) fill(ctx context.Context, r *Report, o Options) error {
 	g.Go(func() error { samples = w.watch(timed, o, l); return nil })
 	err := g.Wait()
 	end()
+	l.Wait()
 	if err := errors.Join(marked.Wait(), err, context.Cause(ctx)); err != nil {
 		return err
 	}
@@ -128,15 +128,15 @@ func (w *Environment) fill(ctx context.Context, r *Report, o Options) error {
 }
 
 // judge fills the report from the observations of the run.
-func (w *Environment) judge(r *Report, l *load, c *chaos, say func(string, ...any)) {
+func (w *Environment) judge(r *Report, l *traffic, c *chaos, say func(string, ...any)) {
 	for _, o := range c.outages {
 		r.Outages[o.name]++
 	}
-	r.Requests, r.Longest = l.counts()
+	r.Requests, r.Longest = l.Requests(), l.Longest()
 	lost := l.lost()
 	r.Lost = len(lost)
 	for _, f := range lost[:min(len(lost), 10)] {
-		say("lost at %s, after %s: %v", f.began.Format(time.TimeOnly), f.ended.Sub(f.began).Round(time.Millisecond), f.err)
+		say("lost: %s", f)
 	}
 	r.RoutesLate, r.EndpointsLate = c.routes.late(c.outages), c.endpoints.late(c.outages)
 	r.EnvoyRecovered = c.recovered
@@ -159,7 +159,7 @@ func (w *Environment) compare(ctx context.Context, r *Report, say func(string, .
 }
 
 // watch takes samples until ctx ends. It prints one each minute, and keeps a heap profile.
-func (w *Environment) watch(ctx context.Context, o Options, l *load) []sample {
+func (w *Environment) watch(ctx context.Context, o Options, l *traffic) []sample {
 	var out []sample
 	tick := time.NewTicker(max(o.Duration/120, time.Second))
 	defer tick.Stop()
@@ -172,8 +172,7 @@ func (w *Environment) watch(ctx context.Context, o Options, l *load) []sample {
 		}
 		if len(out) > 0 && time.Since(reported) >= time.Minute {
 			reported = time.Now()
-			requests, longest := l.counts()
-			o.Say("%d requests, %d lost, the longest %s; %s", requests, len(l.lost()), longest.Round(time.Millisecond), out[len(out)-1])
+			o.Say("%d requests, %d lost, the longest %s; %s", l.Requests(), len(l.lost()), l.Longest().Round(time.Millisecond), out[len(out)-1])
 			if err := w.replicas[len(w.replicas)-1].keepHeap(ctx, o.Logs, reported.Sub(began)); err != nil {
 				o.Say("cannot keep a profile of the heap: %v", err)
 			}

@@ -9,12 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 // at returns a time of the test's timeline.
 func at(s int) time.Time { return time.Unix(int64(s), 0) }
 
-func spanOf(from, to int) span { return span{at(from), at(to)} }
+func spanOf(from, to int) load.Span { return load.Span{Began: at(from), Ended: at(to)} }
 
 func TestTrend(t *testing.T) {
 	samples := func(values ...float64) (out []sample) {
@@ -65,10 +67,10 @@ func TestTrend(t *testing.T) {
 }
 
 func TestLate(t *testing.T) {
-	down := []outage{{span: spanOf(10, 70), name: "down"}}
+	down := []outage{{Span: spanOf(10, 70), name: "down"}}
 	for name, tc := range map[string]struct {
 		reason string
-		served span
+		served load.Span
 		want   time.Duration
 		outage string
 	}{
@@ -78,25 +80,10 @@ func TestLate(t *testing.T) {
 		"Amid":   {reason: "A change that is served in an outage counts from its write", served: spanOf(20, 35), want: 15 * time.Second, outage: "down"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := (&markers{all: []span{tc.served}}).late(down)
+			got := (&markers{all: []load.Span{tc.served}}).late(down)
 			if d := cmp.Diff(map[string]time.Duration{tc.outage: tc.want}, got); d != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, d)
 			}
 		})
-	}
-}
-
-func TestLost(t *testing.T) {
-	l := &load{excused: []span{spanOf(10, 20), {began: at(50)}}}
-	for _, s := range []span{spanOf(1, 5), spanOf(9, 11), spanOf(12, 30), spanOf(21, 22), spanOf(60, 61)} {
-		l.failed = append(l.failed, failure{span: s})
-	}
-	var got []span
-	for _, f := range l.lost() {
-		got = append(got, f.span)
-	}
-	want := []span{spanOf(1, 5), spanOf(21, 22)}
-	if d := cmp.Diff(want, got, cmp.AllowUnexported(span{})); d != "" {
-		t.Errorf("failures are excused only while Envoy is away: -want, +got:\n%s", d)
 	}
 }

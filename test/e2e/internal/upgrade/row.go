@@ -28,9 +28,9 @@ type Path struct {
 type Row struct {
 	Phase, Path string
 
-	// Requests, and those of them that got no response: Lost ones, and Cut ones that no proxy could
-	// save. A request on a new connection is cut if control moved the service's addresses while it
-	// was in flight, and a request on a kept connection if its proxy was replaced.
+	// Requests, and those of them without a response: Lost ones that nothing excuses, and Cut ones. A
+	// request on a new connection is cut if control moved the service's addresses while it was in
+	// flight, and a request on a kept connection if its proxy was replaced.
 	Requests, Lost, Cut int
 
 	// Allowed is the maximum of Cut.
@@ -49,12 +49,12 @@ const cutByMove = 1
 
 // Judge returns the row of a load that ran while so many proxies of its path were replaced. Moves
 // may be nil if the path has no Tailscale Service.
-func (p Path) Judge(phase string, r load.Report, moves *load.Moves, replaced int) Row {
+func (p Path) Judge(phase string, r load.Report, moves *load.Events, replaced int) Row {
 	if moves == nil {
-		moves = &load.Moves{}
+		moves = &load.Events{}
 	}
 	row := Row{
-		Phase: phase, Path: p.Name, Requests: r.Requests + r.Failed,
+		Phase: phase, Path: p.Name, Requests: r.Requests,
 		Gap: time.Duration(r.Gap * float64(time.Second)), Duration: time.Duration(r.Seconds * float64(time.Second)),
 	}
 	lost, cut := moves.Split(r.Failures)
@@ -68,9 +68,9 @@ func (p Path) Judge(phase string, r load.Report, moves *load.Moves, replaced int
 		}
 	}
 	// A report lists only the first failures.
-	row.Lost, row.Cut = len(lost)+r.Failed-len(r.Failures), len(cut)
+	row.Lost, row.Cut = len(lost)+r.Lost-len(r.Failures), len(cut)
 	for _, f := range lost {
-		row.Errors = append(row.Errors, fmt.Sprintf("%s to %s: %s", f.Began.UTC().Format(time.TimeOnly+".000"), f.Ended.UTC().Format(time.TimeOnly+".000"), f.Error))
+		row.Errors = append(row.Errors, f.String())
 	}
 	return row
 }

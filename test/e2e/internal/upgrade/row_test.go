@@ -14,12 +14,12 @@ import (
 )
 
 // moved returns moves with one move, that has just happened.
-func moved(t *testing.T) *load.Moves {
+func moved(t *testing.T) *load.Events {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	m, hosts := &load.Moves{}, []string{"one", "two", "two"}
-	m.Watch(ctx, func(context.Context) (string, error) {
+	m, hosts := &load.Events{}, []string{"one", "two", "two"}
+	m.WatchMoves(ctx, func(context.Context) (string, error) {
 		host := hosts[0]
 		if hosts = hosts[1:]; len(hosts) == 0 {
 			cancel()
@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 		reason   string
 		path     Path
 		report   load.Report
-		moves    *load.Moves
+		moves    *load.Events
 		replaced int
 		want     Row
 		problems int
@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 		"Lost": {
 			reason:   "A request without a response is lost, also one that the report does not list.",
 			path:     Path{Name: "egress"},
-			report:   load.Report{Requests: 10, Failed: 2, Failures: []load.Failure{long}},
+			report:   load.Report{Requests: 12, Lost: 2, Failures: []load.Failure{long}},
 			replaced: 2,
 			want:     Row{Phase: "upgrade", Path: "egress", Requests: 12, Lost: 2},
 			problems: 1,
@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 		"CutByMove": {
 			reason: "A request during a move of the addresses is cut, and another one lost.",
 			path:   Path{Name: "vip"},
-			report: load.Report{Requests: 10, Failed: 2, Failures: []load.Failure{long, during}},
+			report: load.Report{Requests: 12, Lost: 2, Failures: []load.Failure{long, during}},
 			moves:  m, replaced: 2,
 			want:     Row{Phase: "upgrade", Path: "vip", Requests: 12, Lost: 1, Cut: 1, Allowed: 1},
 			problems: 1,
@@ -73,7 +73,7 @@ func TestJudge(t *testing.T) {
 		"ManyCutByMove": {
 			reason:   "A move cuts only what is in flight.",
 			path:     Path{Name: "vip"},
-			report:   load.Report{Requests: 10, Failed: 2, Failures: []load.Failure{during, during}},
+			report:   load.Report{Requests: 12, Lost: 2, Failures: []load.Failure{during, during}},
 			moves:    m,
 			want:     Row{Phase: "upgrade", Path: "vip", Requests: 12, Cut: 2, Allowed: 1},
 			problems: 1,
@@ -81,14 +81,14 @@ func TestJudge(t *testing.T) {
 		"Kept": {
 			reason:   "A kept connection ends with its proxy.",
 			path:     Path{Name: "egress, kept", KeepAlive: true, Workers: 2},
-			report:   load.Report{Requests: 10, Failed: 4, Failures: []load.Failure{long, long, long, long}},
+			report:   load.Report{Requests: 14, Lost: 4, Failures: []load.Failure{long, long, long, long}},
 			replaced: 2,
 			want:     Row{Phase: "upgrade", Path: "egress, kept", Requests: 14, Cut: 4, Allowed: 4},
 		},
 		"KeptNotReplaced": {
 			reason:   "Without a replaced proxy there is no reason for a kept connection to break.",
 			path:     Path{Name: "envoy, kept", KeepAlive: true, Workers: 2},
-			report:   load.Report{Requests: 10, Failed: 1, Failures: []load.Failure{long}},
+			report:   load.Report{Requests: 11, Lost: 1, Failures: []load.Failure{long}},
 			want:     Row{Phase: "upgrade", Path: "envoy, kept", Requests: 11, Lost: 1},
 			problems: 1,
 		},
