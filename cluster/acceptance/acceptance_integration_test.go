@@ -79,11 +79,11 @@ func readSummary(t *testing.T, out string) summary {
 // simSession calls the simulator's API.
 func simSession(t *testing.T, r *simtest.Running) *session {
 	t.Helper()
-	l, err := newLogin(&options{APIURL: r.URL, Tailnet: "-"}, credential{apiKey: simtest.APIKey}, &redactor{})
+	s, err := newSession(&options{APIURL: r.URL, Tailnet: "-"}, credential{apiKey: simtest.APIKey}, &redactor{})
 	if err != nil {
-		t.Fatalf("cannot create a login: %v", err)
+		t.Fatalf("cannot create a session: %v", err)
 	}
-	return l.session()
+	return s
 }
 
 // made returns the objects of all runs in the tailnet.

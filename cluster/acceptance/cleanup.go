@@ -6,10 +6,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // A cleaner removes the objects of runs.
@@ -55,8 +56,8 @@ func (c *cleaner) found(ctx context.Context, prefix string) ([]object, error) {
 			continue
 		}
 		all, err := k.find(ctx, c.s, prefix)
-		var refused *statusError
-		if errors.As(err, &refused) && (refused.status == http.StatusForbidden || refused.status == http.StatusPaymentRequired || refused.status == http.StatusNotFound) {
+		switch tailscale.ClassOf(err) {
+		case tailscale.ClassForbidden, tailscale.ClassPlanRequired, tailscale.ClassNotFound, tailscale.ClassTailnetNotFound:
 			continue
 		}
 		if err != nil {

@@ -56,7 +56,7 @@ func (c credential) fingerprint() string {
 // place returns the tailnet of the credential.
 func (r *run) place(ctx context.Context) (place, error) {
 	p := place{APIURL: r.opts.APIURL, Tailnet: r.opts.Tailnet, Credential: r.cred.fingerprint()}
-	s := r.login.session()
+	s := r.session
 	a, err := s.get(ctx, s.tn("devices")...)
 	if err != nil {
 		return p, err
@@ -88,7 +88,7 @@ func domainOf(devices map[string]any) string {
 // docs/troubleshooting.md, "404"); that it may also answer 401 is an assumption. knock does not
 // wait for a credential that gets no token, because it is wrong.
 func (r *run) knock(ctx context.Context) error {
-	s := r.login.session()
+	s := r.session
 	t := &turn{session: s, run: r}
 	var last error
 	_, err := t.until(ctx, "the API accepts the credential, which may take a minute for a new client", func(ctx context.Context) (string, error) {

@@ -5,16 +5,25 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// maxReply bounds a reply, in bytes.
-const maxReply = 64 << 20
+const (
+	// maxReply bounds a reply, in bytes.
+	maxReply = 64 << 20
+
+	// tokenPath is in the paths of requests for tokens.
+	tokenPath = "/oauth/token"
+)
 
 // An exchange is a request and its reply, without secrets.
 type exchange struct {
@@ -34,17 +43,39 @@ type exchange struct {
 	Error string `json:"error,omitempty"`
 }
 
-// A recorder sends requests and records them with their replies. It is safe for concurrent use.
+// A recorder records requests with their replies. It is safe for concurrent use.
 type recorder struct {
-	base   http.RoundTripper
 	secret *redactor
 
 	mu      sync.Mutex
 	entries []exchange
 }
 
-// RoundTrip implements http.RoundTripper. It reads the whole body of the reply.
-func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+type recorderKey struct{}
+
+// attach returns a context whose requests are recorded.
+func (r *recorder) attach(ctx context.Context) context.Context {
+	return context.WithValue(ctx, recorderKey{}, r)
+}
+
+// A recordingTransport has each request recorded by the recorder in its context. Requests without
+// one are not kept.
+type recordingTransport struct {
+	base   http.RoundTripper
+	secret *redactor
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	r, ok := req.Context().Value(recorderKey{}).(*recorder)
+	if !ok {
+		r = &recorder{secret: t.secret}
+	}
+	return r.send(t.base, req)
+}
+
+// send sends a request, and reads the whole body of its reply.
+func (r *recorder) send(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	var reqBody []byte
 	if req.Body != nil {
 		var err error
@@ -66,7 +97,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer r.mu.Unlock()
 		r.entries = append(r.entries, x)
 	}()
-	resp, err := r.base.RoundTrip(req)
+	resp, err := base.RoundTrip(req)
 	if err != nil {
 		x.Error = r.secret.text(err.Error())
 		return nil, err
@@ -77,8 +108,29 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(respBody))
+	r.learn(req, respBody)
 	x.Status, x.Header, x.Reply = resp.StatusCode, r.secret.header(resp.Header), r.secret.body(resp.Header.Get("Content-Type"), respBody)
 	return resp, nil
+}
+
+// learn adds the token in a reply to the secrets.
+func (r *recorder) learn(req *http.Request, reply []byte) {
+	var answer struct {
+		AccessToken string `json:"access_token"`
+	}
+	if strings.Contains(req.URL.Path, tokenPath) && json.Unmarshal(reply, &answer) == nil {
+		r.secret.know(answer.AccessToken)
+	}
+}
+
+// token returns the last reply to a request for a token, without secrets, or nil.
+func (r *recorder) token() *reply {
+	for _, x := range slices.Backward(r.exchanges()) {
+		if strings.Contains(x.URL, tokenPath) && x.Status != 0 {
+			return &reply{status: x.Status, body: mustJSON(x.Reply)}
+		}
+	}
+	return nil
 }
 
 // exchanges returns the exchanges so far.

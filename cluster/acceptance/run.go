@@ -39,7 +39,7 @@ type runCmd struct {
 type run struct {
 	opts     *options
 	prefix   string
-	login    *login
+	session  *session
 	cred     credential
 	ledger   *ledger
 	progress *progress
@@ -93,7 +93,7 @@ func (c *runCmd) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	r := &run{opts: &c.options, cred: cred, ledger: l, progress: &progress{out: out}, secret: &redactor{}}
-	if r.login, err = newLogin(r.opts, cred, r.secret); err != nil {
+	if r.session, err = newSession(r.opts, cred, r.secret); err != nil {
 		return errors.Join(err, l.close())
 	}
 	if c.Cleanup {
@@ -140,7 +140,7 @@ func (r *run) cleanup(ctx context.Context) error {
 		}
 	}
 	r.progress.printf("Removing the objects in %s.\n", filepath.Join(r.opts.Out, ledgerFile))
-	c := r.cleaner(r.login.session())
+	c := r.cleaner(r.session)
 	if err := c.named(ctx, remaining); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (r *run) cleanup(ctx context.Context) error {
 // cleanupByName lists the objects whose names have the prefix, and removes them if --yes confirms
 // the list. Without the ledger, only its name shows that an object belongs to a run.
 func (r *run) cleanupByName(ctx context.Context) error {
-	c := r.cleaner(r.login.session())
+	c := r.cleaner(r.session)
 	found, err := c.found(ctx, r.opts.Prefix)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (r *run) cleanupByName(ctx context.Context) error {
 // strangers returns an error that lists objects with the run's prefix that are not in its ledger:
 // the product did not remove them, or somebody else created them.
 func (r *run) strangers(ctx context.Context, prefix string) error {
-	found, err := r.cleaner(r.login.session()).found(ctx, prefix)
+	found, err := r.cleaner(r.session).found(ctx, prefix)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -251,7 +251,7 @@ func (r *run) all(ctx context.Context, match func(row) bool) error {
 // ledger.
 func (r *run) prepare(ctx context.Context) error {
 	if r.opts.Prefix != "" && r.locked == nil {
-		found, err := r.cleaner(r.login.session()).found(ctx, r.prefix)
+		found, err := r.cleaner(r.session).found(ctx, r.prefix)
 		if err != nil {
 			return err
 		}
@@ -314,8 +314,8 @@ func (r *run) announce(rows []row) {
 // one runs a row.
 func (r *run) one(ctx context.Context, row row) *result {
 	res := &result{Section: row.section, Name: row.name, About: row.about, Observed: map[string]any{}, Seconds: map[string]float64{}, Began: time.Now().UTC()}
-	t := &turn{session: r.login.session(), run: r, row: row, res: res}
-	err := r.guarded(ctx, t)
+	t := &turn{session: r.session, rec: &recorder{secret: r.secret}, run: r, row: row, res: res}
+	err := r.guarded(t.rec.attach(ctx), t)
 	res.Took = float64(time.Since(res.Began).Milliseconds()) / 1000
 	res.Exchanges = t.rec.exchanges()
 	var s skip
@@ -382,7 +382,7 @@ func (r *run) end(ctx context.Context) error {
 		// Nothing was created, and nothing can be removed.
 		return closeErr
 	}
-	if err := errors.Join(closeErr, r.cleaner(r.login.session()).named(ctx, r.ledger.left())); err != nil {
+	if err := errors.Join(closeErr, r.cleaner(r.session).named(ctx, r.ledger.left())); err != nil {
 		return err
 	}
 	return r.strangers(ctx, r.prefix)

@@ -192,7 +192,7 @@ func removeSetting(ctx context.Context, s *session, o object) error {
 		return err
 	}
 	if !r.ok() {
-		return &statusError{r.status, "cannot set " + o.name + " to " + o.id}
+		return errors.Errorf("cannot set %s to %s: the API answered %d", o.name, o.id, r.status)
 	}
 	return nil
 }

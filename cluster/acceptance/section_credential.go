@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
-	"time"
 
 	tsclient "tailscale.com/client/tailscale/v2"
 
@@ -144,9 +143,14 @@ func token(ctx context.Context, t *turn) error {
 		}
 		return skipf(skipMissing, "an API access token needs no other token")
 	}
-	r, err := t.askToken(ctx)
+	fresh, err := t.login(t.cred)
 	if err != nil {
 		return err
+	}
+	_, err = t.callWith(ctx, fresh, call{method: http.MethodGet, path: t.tn("devices")})
+	r := t.rec.token()
+	if r == nil {
+		return errors.Errorf("no reply to the request for a token: %v", err)
 	}
 	if r.status != http.StatusOK {
 		return errors.Errorf("the API answered %d: %s", r.status, t.secret.text(r.message()))
@@ -241,8 +245,11 @@ func scopes(ctx context.Context, t *turn) error {
 }
 
 func wrongToken(ctx context.Context, t *turn) error {
-	u := t.base.JoinPath("/api/v2", "tailnet", t.tailnet, "devices")
-	r, err := t.send1(ctx, http.MethodGet, u, http.Header{"Authorization": {"Bearer tskey-api-wrong"}}, http.NoBody)
+	wrong, err := t.login(credential{apiKey: "tskey-api-wrong"})
+	if err != nil {
+		return err
+	}
+	r, err := t.callWith(ctx, wrong, call{method: http.MethodGet, path: t.tn("devices")})
 	if err != nil {
 		return err
 	}
@@ -262,19 +269,8 @@ func wrongToken(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// product returns the product's client, whose calls the row records.
-func (t *turn) product() (*tailscale.Client, error) {
-	cfg := tailscale.Config{
-		URL: t.run.opts.APIURL, Tailnet: t.tailnet, ClientID: t.cred.clientID, ClientSecret: t.cred.clientSecret, APIKey: t.cred.apiKey,
-	}
-	if t.cred.idToken != "" {
-		cfg.Identity = func(context.Context) (string, error) { return t.cred.idToken, nil }
-	}
-	return tailscale.NewClient(cfg, tailscale.Options{Rate: 10, Burst: 10, ListMaxAge: time.Second, Metrics: tailscale.NewMetrics(), Transport: t.rec})
-}
-
 func productReads(ctx context.Context, t *turn) error {
-	c, err := t.product()
+	c, err := t.login(t.cred)
 	if err != nil {
 		return err
 	}

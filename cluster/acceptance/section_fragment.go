@@ -5,12 +5,12 @@ package main
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/policyfile"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // ownerOf returns the owner in the marks of the entries that a run adds to the policy file.
@@ -23,7 +23,7 @@ func policyFragment(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	c, err := t.product()
+	c, err := t.login(t.cred)
 	if err != nil {
 		return err
 	}
@@ -68,14 +68,11 @@ func policyFragment(ctx context.Context, t *turn) error {
 }
 
 func findFragments(ctx context.Context, s *session, prefix string) ([]object, error) {
-	r, err := getPolicy(ctx, s)
+	p, err := s.product.PolicyFile(ctx, tailscale.Current)
 	if err != nil {
 		return nil, err
 	}
-	if !r.ok() {
-		return nil, &statusError{r.status, "cannot get the policy file"}
-	}
-	owners, err := policyfile.Owners(r.body)
+	owners, err := policyfile.Owners([]byte(p.Text))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read the policy file")
 	}
@@ -90,37 +87,9 @@ func findFragments(ctx context.Context, s *session, prefix string) ([]object, er
 
 // removeFragment removes the owner's entries, and nothing else.
 func removeFragment(ctx context.Context, s *session, o object) error {
-	return editPolicy(ctx, s, func(text string) (string, error) {
+	_, err := s.product.EditPolicyFile(ctx, func(text string) (string, error) {
 		out, _, err := policyfile.Merge([]byte(text), o.name, nil, policyfile.Options{})
 		return string(out), err
 	})
-}
-
-// editPolicy changes the policy file, and tries again when somebody else writes at the same
-// time.
-func editPolicy(ctx context.Context, s *session, edit func(text string) (string, error)) error {
-	for range maxTries {
-		r, err := getPolicy(ctx, s)
-		if err != nil {
-			return err
-		}
-		if !r.ok() {
-			return &statusError{r.status, "cannot get the policy file"}
-		}
-		text, err := edit(string(r.body))
-		if err != nil || text == string(r.body) {
-			return err
-		}
-		w, err := setPolicy(ctx, s, text, r.header.Get("ETag"))
-		if err != nil {
-			return err
-		}
-		if w.ok() {
-			return nil
-		}
-		if w.status != http.StatusPreconditionFailed {
-			return &statusError{w.status, "cannot write the policy file"}
-		}
-	}
-	return errors.New("cannot write the policy file: it changed during each attempt")
+	return err
 }

@@ -342,8 +342,7 @@ func addressAgain(ctx context.Context, t *turn) error {
 		return err
 	}
 	remake := func(addrs []string) (tailscale.Service, error) {
-		r, err := t.delete(ctx, t.tn("vip-services", s.Name)...)
-		if err := removed(s.Name, r, err); err != nil {
+		if err := t.product.DeleteService(ctx, s.Name); err != nil {
 			return s, err
 		}
 		next := t.service("again")
@@ -371,7 +370,7 @@ func addressAgain(ctx context.Context, t *turn) error {
 }
 
 func productService(ctx context.Context, t *turn) error {
-	c, err := t.product()
+	c, err := t.login(t.cred)
 	if err != nil {
 		return err
 	}

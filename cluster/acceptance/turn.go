@@ -62,6 +62,7 @@ type result struct {
 type turn struct {
 	*session
 
+	rec *recorder
 	run *run
 	row row
 	res *result

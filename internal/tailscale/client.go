@@ -204,6 +204,10 @@ func dateOf(h http.Header) time.Time {
 	return at
 }
 
+// RoundTripper returns what sends the client's requests: it logs in, limits their rate, and repeats
+// those that are safe to repeat. A refusal is a response, and no error.
+func (c *Client) RoundTripper() http.RoundTripper { return c.login.transport }
+
 // Domain returns the DNS name of the tailnet without a leading dot. It derives the name from the
 // tailnet's own devices, and returns an empty string while there are none.
 func (c *Client) Domain(ctx context.Context) (string, error) {
