@@ -68,8 +68,8 @@ type response struct {
 func send(ctx context.Context, c *http.Client, target string) response {
 	out := response{}
 	request := targetOf(target)
-	request.Check = func(rsp *http.Response, _ string) error {
-		out.spoken, out.behind = rsp.Proto, rsp.Header.Get(behindHeader)
+	request.Check = func(r load.Response) error {
+		out.spoken, out.behind = r.Proto, r.Header.Get(behindHeader)
 		return nil
 	}
 	out.backend, out.err = load.Get(ctx, c, request)

@@ -23,17 +23,25 @@ type Target struct {
 	Host string
 
 	// Check returns an error if a response with status 200 is not the expected one. Nil accepts all.
-	Check func(rsp *http.Response, body string) error
+	Check func(r Response) error
+}
+
+// A Response is a response that has arrived completely.
+type Response struct {
+	// Proto is the protocol, such as HTTP/2.0.
+	Proto  string
+	Header http.Header
+	Body   string
 }
 
 // String returns the host and the URL.
 func (t Target) String() string { return strings.TrimSpace(t.Host + " " + t.URL) }
 
 // Contains returns a check of a text that a response must contain.
-func Contains(text string) func(*http.Response, string) error {
-	return func(_ *http.Response, body string) error {
-		if !strings.Contains(body, text) {
-			return errors.Errorf("answered %.200q, without %q", body, text)
+func Contains(text string) func(Response) error {
+	return func(r Response) error {
+		if !strings.Contains(r.Body, text) {
+			return errors.Errorf("answered %.200q, without %q", r.Body, text)
 		}
 		return nil
 	}
@@ -58,7 +66,7 @@ func Get(ctx context.Context, c *http.Client, t Target) (string, error) {
 		return "", errors.Errorf("%s answered %s: %.200s", t, rsp.Status, b)
 	}
 	if t.Check != nil {
-		err = t.Check(rsp, string(b))
+		err = t.Check(Response{Proto: rsp.Proto, Header: rsp.Header, Body: string(b)})
 	}
 	return string(b), err
 }

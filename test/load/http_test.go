@@ -96,10 +96,10 @@ func TestHTTPConnections(t *testing.T) {
 
 func TestContains(t *testing.T) {
 	check := Contains(`"responses"`)
-	if err := check(nil, `{"responses":["db"]}`); err != nil {
+	if err := check(Response{Body: `{"responses":["db"]}`}); err != nil {
 		t.Errorf("Contains(...): %v", err)
 	}
-	if err := check(nil, `{"errors":["refused"]}`); err == nil {
+	if err := check(Response{Body: `{"errors":["refused"]}`}); err == nil {
 		t.Error("Contains(...): want an error without the text")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,13 +49,14 @@ func hijack(t *testing.T, w http.ResponseWriter) *net.TCPConn {
 // TestCounts shows which request counts as lost, as cut, and as slow, each with a server that treats
 // its first request in a way and answers the second one.
 func TestCounts(t *testing.T) {
+	t.Parallel()
 	const (
 		timeout = 200 * time.Millisecond
 		late    = 50 * time.Millisecond
 	)
 	type counts struct{ Requests, Answered, Lost, Cut, Slow int }
 	lost := counts{Requests: 2, Answered: 1, Lost: 1}
-	answers := func(t *testing.T, w http.ResponseWriter) { fmt.Fprint(w, "here") }
+	answers := func(_ *testing.T, w http.ResponseWriter) { fmt.Fprint(w, "here") }
 	cases := map[string]struct {
 		reason string
 		first  func(t *testing.T, w http.ResponseWriter)
@@ -128,9 +130,9 @@ func TestCounts(t *testing.T) {
 			t.Cleanup(s.Close)
 			dials := 0
 			h := HTTP{
-				Targets: []Target{{URL: s.URL, Check: func(rsp *http.Response, body string) error {
-					if body != "here" {
-						return errors.Errorf("answered %q", body)
+				Targets: []Target{{URL: s.URL, Check: func(r Response) error {
+					if r.Body != "here" {
+						return errors.Errorf("answered %q", r.Body)
 					}
 					return nil
 				}}},
@@ -199,7 +201,7 @@ type counter struct {
 	closed *atomic.Int64
 }
 
-func (c counter) Send(_ context.Context, n int) (string, error) { return fmt.Sprint(n), c.send(n) }
+func (c counter) Send(_ context.Context, n int) (string, error) { return strconv.Itoa(n), c.send(n) }
 func (c counter) Close()                                        { c.closed.Add(1) }
 
 func TestStart(t *testing.T) {
@@ -217,7 +219,7 @@ func TestStart(t *testing.T) {
 			}}
 		},
 		Observe: func(r Request) {
-			if r.Answer != fmt.Sprint(r.N) || r.Ended.Before(r.Began) {
+			if r.Answer != strconv.Itoa(r.N) || r.Ended.Before(r.Began) {
 				t.Errorf("Start(...): observed %+v", r)
 			}
 			select {

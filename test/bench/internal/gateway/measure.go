@@ -305,7 +305,7 @@ func (w *Environment) live(ctx context.Context, c *http.Client, i int) (time.Dur
 // Target returns what a request gets for a path of a host, on Envoy's listener. The check receives
 // the address of the backend that answers.
 func Target(host, path string, check func(address string) error) load.Target {
-	return load.Target{URL: fmt.Sprintf("http://127.0.0.1:%d/%s", Listener, path), Host: host, Check: func(rsp *http.Response, _ string) error {
-		return check(rsp.Header.Get(AddressHeader))
+	return load.Target{URL: fmt.Sprintf("http://127.0.0.1:%d/%s", Listener, path), Host: host, Check: func(r load.Response) error {
+		return check(r.Header.Get(AddressHeader))
 	}}
 }
