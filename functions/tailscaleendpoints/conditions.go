@@ -11,67 +11,76 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/proxies"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// conditionTypes are the types of conditions that every run sets.
-var conditionTypes = []xpv2.ConditionType{
+// alwaysTypes are the types of conditions that every run sets.
+var alwaysTypes = []xpv2.ConditionType{
 	meta.TypeTailnetAccepted, meta.TypeMachinesReady, meta.TypeStatefulSetsReady,
 }
 
 // conditionTypes returns the types of the conditions that are set. It omits conditions of features
 // that the spec does not use.
-func (e *endpoints) conditionTypes(p *egressPlan) []xpv2.ConditionType {
-	out := conditionTypes
-	if len(p.proxied())+len(p.refused)+len(p.portless)+len(p.unplaced) > 0 {
+func conditionTypes(p *endpointsPlan) []xpv2.ConditionType {
+	out := alwaysTypes
+	if p.forwarding.IsReported() {
 		out = append(out[:len(out):len(out)], meta.TypeEgressReady)
 	}
-	if e.spec.AutoDiscovery != nil {
+	if p.search.Wanted() {
 		out = append(out[:len(out):len(out)], meta.TypeDiscoverySuccessful)
 	}
-	if e.warning() != "" {
+	if warning(p) != "" {
 		out = append(out[:len(out):len(out)], meta.TypeTailscaledTested)
 	}
 	return out
 }
 
-// allConditions returns the conditions. A condition of a feature that the spec no longer uses gets
+// conditions returns the conditions. A condition of a feature that the spec no longer uses gets
 // a message that says so, because Crossplane would keep the last message.
-func (e *endpoints) allConditions(p *egressPlan) []compose.Condition {
-	types := e.conditionTypes(p)
-	out := []compose.Condition{accepted(e.verdict), e.machinesReady(), e.statefulSetsReady()}
+func conditions(p *endpointsPlan) []compose.Condition {
+	types := conditionTypes(p)
+	out := []compose.Condition{accepted(p.verdict), machinesReady(p), statefulSetsReady(p)}
 	switch {
 	case slices.Contains(types, meta.TypeEgressReady):
-		out = append(out, e.egressReady(p))
-	case e.conditions[meta.TypeEgressReady]:
+		out = append(out, egressReady(p))
+	case p.conditions[meta.TypeEgressReady]:
 		out = append(out, compose.Condition{Type: meta.TypeEgressReady, Reason: meta.ReasonNotRequested, Message: "There are no targets that need a proxy"})
 	}
-	if c := e.networkReady(); c != nil {
+	if c := networkReady(p); c != nil {
 		out = append(out, *c)
 	}
 	switch {
 	case slices.Contains(types, meta.TypeDiscoverySuccessful):
-		out = append(out, e.discoverySuccessful())
-	case e.conditions[meta.TypeDiscoverySuccessful]:
+		out = append(out, p.search.Condition())
+	case p.conditions[meta.TypeDiscoverySuccessful]:
 		out = append(out, compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: meta.ReasonNotRequested, Message: "spec.autoDiscovery is not set"})
 	}
 	switch {
 	case slices.Contains(types, meta.TypeTailscaledTested):
-		out = append(out, compose.Condition{Type: meta.TypeTailscaledTested, Status: compose.False, Reason: meta.ReasonVersionUntested, Message: e.warning()})
-	case e.conditions[meta.TypeTailscaledTested]:
+		out = append(out, compose.Condition{Type: meta.TypeTailscaledTested, Status: compose.False, Reason: meta.ReasonVersionUntested, Message: warning(p)})
+	case p.conditions[meta.TypeTailscaledTested]:
 		out = append(out, compose.Condition{Type: meta.TypeTailscaledTested, Status: compose.True, Reason: meta.ReasonVersionTested, Message: "All machines run a tested version of tailscaled"})
 	}
 	return out
 }
 
+// egressReady returns the condition EgressReady.
+func egressReady(p *endpointsPlan) compose.Condition {
+	if !p.composed {
+		return compose.Condition{Type: meta.TypeEgressReady, Status: compose.False, Reason: meta.ReasonReplicasNotReady, Message: "There are no proxies while the tailnet is not accepted"}
+	}
+	return p.forwarding.Condition()
+}
+
 // warning returns the warning of the first machine that has one, without its name: all machines run
 // the same image, and each change of the message is a write of the composite.
-func (e *endpoints) warning() string {
-	for _, g := range e.wantedGroups() {
-		for _, i := range g.wanted() {
-			if m := g.machines[i]; m != nil && m.Warning != "" {
+func warning(p *endpointsPlan) string {
+	for _, g := range p.proxies.WantedGroups() {
+		for _, i := range g.Wanted() {
+			if m := g.Machines[i]; m != nil && m.Warning != "" {
 				return m.Warning
 			}
 		}
@@ -91,16 +100,16 @@ func accepted(v compose.TailnetVerdict) compose.Condition {
 // machinesReady returns the condition MachinesReady. A failure of the provider comes first,
 // because the user can fix it. The message does not count machines: each write of the composite
 // counts against it in Crossplane's circuit breaker, and the status lists the machines anyway.
-func (e *endpoints) machinesReady() compose.Condition {
+func machinesReady(p *endpointsPlan) compose.Condition {
 	c := compose.Condition{Type: meta.TypeMachinesReady, Status: compose.False}
-	if !e.composed {
+	if !p.composed {
 		c.Reason, c.Message = meta.ReasonMachinesNotReady, "There are no machines while the tailnet is not accepted"
 		return c
 	}
 	waiting, loginError := false, ""
-	for _, g := range e.wantedGroups() {
-		for _, i := range g.wanted() {
-			name, m := names.Machine(g.set, i), g.machines[i]
+	for _, g := range p.proxies.WantedGroups() {
+		for _, i := range g.Wanted() {
+			name, m := names.Machine(g.Set, i), g.Machines[i]
 			if m != nil && m.Failed {
 				c.Reason = meta.ReasonCannotPrepareMachine
 				c.Message = fmt.Sprintf("Machine %s: %s", name, m.Message)
@@ -114,9 +123,9 @@ func (e *endpoints) machinesReady() compose.Condition {
 		}
 		// Pods become ready once their machines have joined. Reported together, both
 		// cost one write of the composite.
-		waiting = waiting || !g.podsReady() || len(g.machines) == 0 && g.count > 0
+		waiting = waiting || !g.PodsReady() || len(g.Machines) == 0 && g.Count > 0
 	}
-	if name, m := e.stuck(); m != nil {
+	if name, m := stuck(p); m != nil {
 		c.Reason = meta.ReasonCannotDeleteMachine
 		c.Message = fmt.Sprintf("Machine %s is not wanted any more: %s", name, m.Message)
 		return c
@@ -138,24 +147,24 @@ func (e *endpoints) machinesReady() compose.Condition {
 
 // networkReady returns the condition NetworkReady, or nil as long as no machine has reported a
 // problem.
-func (e *endpoints) networkReady() *compose.Condition {
-	for _, g := range e.wantedGroups() {
-		for _, i := range g.wanted() {
-			m := g.machines[i]
+func networkReady(p *endpointsPlan) *compose.Condition {
+	for _, g := range p.proxies.WantedGroups() {
+		for _, i := range g.Wanted() {
+			m := g.Machines[i]
 			if m == nil || m.Network == nil {
 				continue
 			}
 			return &compose.Condition{
 				Type: meta.TypeNetworkReady, Status: compose.False,
 				Reason:  xpv2.ConditionReason(m.Network.Reason),
-				Message: fmt.Sprintf("Machine %s: %s", names.Machine(g.set, i), m.Network.Message),
+				Message: fmt.Sprintf("Machine %s: %s", names.Machine(g.Set, i), m.Network.Message),
 			}
 		}
 	}
 	switch {
-	case !e.conditions[meta.TypeNetworkReady]:
+	case !p.conditions[meta.TypeNetworkReady]:
 		return nil
-	case !e.kernel():
+	case !proxies.Kernel(p.spec):
 		return &compose.Condition{Type: meta.TypeNetworkReady, Reason: meta.ReasonNotRequested, Message: "The proxies do not use Kernel networking"}
 	}
 	return &compose.Condition{Type: meta.TypeNetworkReady, Status: compose.True, Reason: meta.ReasonNetworkUsable, Message: "No machine reports a problem of Kernel networking"}
@@ -163,11 +172,11 @@ func (e *endpoints) networkReady() *compose.Condition {
 
 // stuck returns the first machine that should be removed and cannot be, and its name. It returns
 // nil if there is none.
-func (e *endpoints) stuck() (string, *tailnetv1alpha1.MachineSummary) {
-	for _, g := range e.groups() {
-		for _, i := range g.surplus() {
-			if m := g.machines[i]; m.Failed && g.seen() {
-				return names.Machine(g.set, i), m
+func stuck(p *endpointsPlan) (string, *tailnetv1alpha1.MachineSummary) {
+	for _, g := range p.proxies.Groups() {
+		for _, i := range g.Surplus() {
+			if m := g.Machines[i]; m.Failed && g.Seen() {
+				return names.Machine(g.Set, i), m
 			}
 		}
 	}
@@ -176,26 +185,26 @@ func (e *endpoints) stuck() (string, *tailnetv1alpha1.MachineSummary) {
 
 // statefulSetsReady returns the condition StatefulSetsReady. Its message does not count
 // replicas: status.statefulSetRefs does.
-func (e *endpoints) statefulSetsReady() compose.Condition {
+func statefulSetsReady(p *endpointsPlan) compose.Condition {
 	c := compose.Condition{Type: meta.TypeStatefulSetsReady, Status: compose.False, Reason: meta.ReasonReplicasNotReady}
-	if !e.composed {
+	if !p.composed {
 		c.Message = "There are no proxies while the tailnet is not accepted"
 		return c
 	}
-	for _, g := range e.groups() {
-		if m := g.pods().Message; m != "" && g.seen() {
+	for _, g := range p.proxies.Groups() {
+		if m := g.Pods().Message; m != "" && g.Seen() {
 			c.Reason, c.Message = meta.ReasonCannotApplyStatefulSet, m
 			return c
 		}
 	}
 	waiting := false
 	var sets, rolling []string
-	for _, g := range e.wantedGroups() {
-		sets = append(sets, g.set)
+	for _, g := range p.proxies.WantedGroups() {
+		sets = append(sets, g.Set)
 		switch {
-		case g.podsReady():
-		case g.machineSet != nil && g.machineSet.Status.StatefulSet != nil && g.readyReplicas() >= g.count:
-			rolling = append(rolling, g.set)
+		case g.PodsReady():
+		case g.MachineSet != nil && g.MachineSet.Status.StatefulSet != nil && g.ReadyReplicas() >= g.Count:
+			rolling = append(rolling, g.Set)
 		default:
 			waiting = true
 		}

@@ -5,7 +5,8 @@
 // tailnet, and the ProxySet by which other objects find them. No secret passes through it.
 //
 // A run has three steps. It reads facts: the object, its children, and other objects that
-// Crossplane supplies (read.go). It makes a plan of the facts alone (plan.go). It renders the
+// Crossplane supplies (read.go). It makes a plan of the facts alone (plan.go), for which the other
+// packages below answer one question each: proxies, discovery, targets and forwarding. It renders the
 // plan to the response.
 package tailscaleendpoints
 
@@ -37,7 +38,7 @@ func New(log logging.Logger, envoyGatewayNamespaces []string) *Function {
 
 // RunFunction composes one TailscaleEndpoints.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	return compose.Respond(f.log, gatewayv1alpha1.TailscaleEndpointsKind, req, func(r *compose.Run) error { return run(r, f.envoyGateway) }, conditionTypes...), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleEndpointsKind, req, func(r *compose.Run) error { return run(r, f.envoyGateway) }, alwaysTypes...), nil
 }
 
 // run composes the TailscaleEndpoints of a run.

@@ -20,6 +20,8 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/discovery"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/targets"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose/composetest"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 )
@@ -123,7 +125,7 @@ func TestManyDiscovered(t *testing.T) {
 	d.SetConditions(xpv2.Available())
 	ms := &tailnetv1alpha1.MachineSet{TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet"}}
 	ms.Status.Machines = []tailnetv1alpha1.MachineSummary{{Name: "web-egress-0", Ready: true}, {Name: "web-egress-1", Ready: true}}
-	for i := range maxDiscovered {
+	for i := range discovery.MaxResults {
 		name := fmt.Sprintf("a-service-with-a-long-name-%03d", i)
 		d.Status.AtProvider.Discovered = append(d.Status.AtProvider.Discovered, tailnetv1alpha1.Discovered{
 			Source: tailnetv1alpha1.DiscoverServices, Name: "svc:" + name, FQDN: name + ".tail1234.ts.net", Health: "Unknown",
@@ -144,8 +146,8 @@ func TestManyDiscovered(t *testing.T) {
 			services = append(services, stored(t, name, r))
 		}
 	}
-	if len(services) != maxDiscovered {
-		t.Fatalf("%d Services for %d discovered entries", len(services), maxDiscovered)
+	if len(services) != discovery.MaxResults {
+		t.Fatalf("%d Services for %d discovered entries", len(services), discovery.MaxResults)
 	}
 	if first.GetMeta().GetTtl().AsDuration() == 0 {
 		t.Error("Crossplane should call again: it may miss changes of that many children")
@@ -202,8 +204,8 @@ func TestManyTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(config.Targets) != maxTargets {
-		t.Fatalf("want %d targets, got %d", maxTargets, len(config.Targets))
+	if len(config.Targets) != targets.Max {
+		t.Fatalf("want %d targets, got %d", targets.Max, len(config.Targets))
 	}
 	for _, c := range config.Targets {
 		ms.Status.Egress = append(ms.Status.Egress, tailnetv1alpha1.MachineSetEgressPort{Port: c.ProxyPort, Protocol: c.Protocol, Target: c.Key, Message: strings.Repeat("m", 128)})

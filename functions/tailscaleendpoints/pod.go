@@ -4,6 +4,9 @@
 package tailscaleendpoints
 
 import (
+	"maps"
+	"slices"
+
 	"k8s.io/utils/ptr"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -13,30 +16,30 @@ import (
 
 // setPolicyOptions sets which clients may connect to the pods. Targets whose endpoint names clients
 // have a separate rule; the others share one.
-func (e *endpoints) setPolicyOptions(o *proxy.Options, t *egressPlan) {
-	p := ptr.Deref(e.spec.Proxy.NetworkPolicy, gatewayv1alpha1.ProxyNetworkPolicy{})
-	o.NetworkPolicy.Metrics = p.Metrics
+func setPolicyOptions(o *proxy.Options, p *endpointsPlan) {
+	policy := ptr.Deref(p.spec.Proxy.NetworkPolicy, gatewayv1alpha1.ProxyNetworkPolicy{})
+	o.NetworkPolicy.Metrics = policy.Metrics
 	if o.Pods.Direction != tailnetv1alpha1.DirectionEgress {
 		return
 	}
-	common := proxy.PolicyTarget{Clients: p.Clients}
+	common := proxy.PolicyTarget{Clients: policy.Clients}
 	if len(common.Clients) == 0 {
-		common.Clients = proxy.DefaultClients(e.envoyGateway)
+		common.Clients = proxy.DefaultClients(p.envoyGateway)
 	}
 	own := map[string]proxy.PolicyTarget{}
-	for _, t := range t.targets {
+	for _, t := range p.forwarding.Targets.All {
 		if t.ProxyPort == 0 {
 			continue
 		}
 		port := proxy.PolicyPort{Port: t.ProxyPort, Protocol: t.Protocol}
-		if len(t.clients) == 0 {
+		if len(t.Clients) == 0 {
 			common.Ports = append(common.Ports, port)
 			continue
 		}
-		own[t.endpoint] = proxy.PolicyTarget{Clients: t.clients, Ports: append(own[t.endpoint].Ports, port)}
+		own[t.Endpoint] = proxy.PolicyTarget{Clients: t.Clients, Ports: append(own[t.Endpoint].Ports, port)}
 	}
 	o.NetworkPolicy.Targets = append(o.NetworkPolicy.Targets, common)
-	for _, name := range sortedKeys(own) {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
 		o.NetworkPolicy.Targets = append(o.NetworkPolicy.Targets, own[name])
 	}
 }

@@ -21,12 +21,12 @@ import (
 // permission that the owner of the proxies gives: a list that becomes shorter withdraws services. An
 // upgrade must not withdraw any: to earlier versions the list was for egress alone. So a list from
 // before the ProxySet had the ports keeps the services that are hosted, until the list changes.
-func (e *endpoints) ingressPorts() *tailnetv1alpha1.ProxySetPorts {
-	out := compose.IngressPorts(e.spec.Ports)
-	if out.All || e.proxySet == nil {
+func ingressPorts(f facts) *tailnetv1alpha1.ProxySetPorts {
+	out := compose.IngressPorts(f.spec.Ports)
+	if out.All || f.proxySet == nil {
 		return out
 	}
-	previous := e.proxySet.Spec.IngressPorts
+	previous := f.proxySet.Spec.IngressPorts
 	out.KeepHosted = previous == nil || previous.KeepHosted && slices.Equal(previous.Allowed, out.Allowed)
 	return out
 }

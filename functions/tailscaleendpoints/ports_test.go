@@ -75,8 +75,8 @@ func TestIngressPorts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := outline(facts{spec: gatewayv1alpha1.TailscaleEndpointsSpec{Ports: tc.ports}, observed: observed{proxySet: tc.observed}})
-			if diff := cmp.Diff(tc.want, e.ingressPorts()); diff != "" {
+			f := facts{spec: gatewayv1alpha1.TailscaleEndpointsSpec{Ports: tc.ports}, observed: observed{proxySet: tc.observed}}
+			if diff := cmp.Diff(tc.want, ingressPorts(f)); diff != "" {
 				t.Errorf("\n%s\ningressPorts(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -5,6 +5,7 @@ package tailscaleendpoints
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/proxies"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -150,7 +152,7 @@ func (o observed) joined() string {
 	if o.proxySet != nil {
 		return o.proxySet.Spec.Tailnet
 	}
-	for _, name := range sortedKeys(o.machineSets) {
+	for _, name := range slices.Sorted(maps.Keys(o.machineSets)) {
 		if m := o.machineSets[name]; m != nil {
 			return m.Spec.ProviderConfigReference.Name
 		}
@@ -185,17 +187,17 @@ func (o observed) has(name string) bool {
 // readRequests adds the requests of other objects to the endpoints, and the egress config. Neither
 // kind has a status, so these objects change rarely.
 func readRequests(r *compose.Run, f facts) (facts, error) {
-	e := outline(f)
-	needAttachments, needHosted, needConfig := requireAttachments(f.owner), requireHosted(f.owner), requireConfig(f.owner, e.egress.set)
+	px := proxiesOf(f)
+	needAttachments, needHosted, needConfig := requireAttachments(f.owner), requireHosted(f.owner), requireConfig(f.owner, px.Egress.Set)
 	r.Require(needAttachments)
-	if f.ingressOnRequest() {
+	if proxies.IngressOnRequest(f.spec) {
 		r.Require(needHosted)
 	}
-	if e.egress.exists() {
+	if px.Egress.Exists() {
 		r.Require(needConfig)
 	}
 
-	serviceNames, named, err := readServiceNames(r, e)
+	serviceNames, named, err := readServiceNames(r, f, px)
 	if err != nil {
 		return f, err
 	}
@@ -212,7 +214,7 @@ func readRequests(r *compose.Run, f facts) (facts, error) {
 		return f, nil
 	}
 	f.attachments = attachments
-	if f.ingressOnRequest() {
+	if proxies.IngressOnRequest(f.spec) {
 		hosted, resolved, err := compose.Required[tailnetv1alpha1.ServiceAttachment](r, needHosted)
 		if err != nil {
 			return f, err
@@ -223,7 +225,7 @@ func readRequests(r *compose.Run, f facts) (facts, error) {
 		}
 		f.hosts = slices.ContainsFunc(hosted, func(a tailnetv1alpha1.ServiceAttachment) bool { return a.GetDeletionTimestamp() == nil })
 	}
-	if !e.egress.exists() {
+	if !px.Egress.Exists() {
 		return f, nil
 	}
 	configs, resolved, err := compose.Required[corev1.ConfigMap](r, needConfig)
@@ -273,12 +275,12 @@ func requireConfig(owner compose.Owner, name string) compose.Requirement {
 // readServiceNames returns the names of the Services of endpoints: NAME-ENDPOINT, unless another
 // Service of the namespace has that name. An existing Service keeps its name. It returns false
 // until Crossplane has read the Services.
-func readServiceNames(r *compose.Run, e *endpoints) (map[string]string, bool, error) {
+func readServiceNames(r *compose.Run, f facts, px proxies.Proxies) (map[string]string, bool, error) {
 	out, all := map[string]string{}, true
-	if !e.egress.wants {
+	if !px.Egress.Wants {
 		return out, true, nil
 	}
-	for _, endpoint := range e.proxiedEndpoints() {
+	for _, endpoint := range targetFacts(f, px, searchOf(f, px)).ProxiedEndpoints() {
 		existing, err := compose.ObservedChild[corev1.Service](r, serviceOf(endpoint))
 		if err != nil {
 			return nil, false, err
@@ -287,15 +289,15 @@ func readServiceNames(r *compose.Run, e *endpoints) (map[string]string, bool, er
 			out[endpoint] = existing.GetName()
 			continue
 		}
-		name := names.EndpointService(e.owner.Name, endpoint)
-		need := compose.Requirement{Key: serviceOf(endpoint), APIVersion: "v1", Kind: "Service", Namespace: e.owner.Namespace, Name: name}
+		name := names.EndpointService(f.owner.Name, endpoint)
+		need := compose.Requirement{Key: serviceOf(endpoint), APIVersion: "v1", Kind: "Service", Namespace: f.owner.Namespace, Name: name}
 		found, looked, err := compose.Lookup[corev1.Service](r, need)
 		if err != nil {
 			return nil, false, err
 		}
 		all = all && looked
-		if len(found) > 0 && !e.ownsService(found[0], endpoint) {
-			name = names.OtherEndpointService(e.owner.Name, endpoint)
+		if len(found) > 0 && !f.ownsService(found[0], endpoint) {
+			name = names.OtherEndpointService(f.owner.Name, endpoint)
 		}
 		out[endpoint] = name
 	}
@@ -322,15 +324,4 @@ func (f facts) checkTailnet(step bool) error {
 		return errors.Errorf("cannot move proxies from tailnet %q: spec.tailnet of the input is immutable; give the step another name", joined)
 	}
 	return errors.Errorf("cannot move proxies from tailnet %q: set spec.tailnet to it, or create another TailscaleEndpoints", joined)
-}
-
-// reachesOut reports whether the spec has targets or discovers some.
-func (f facts) reachesOut() bool {
-	return len(f.spec.Endpoints) > 0 || f.spec.AutoDiscovery != nil
-}
-
-// ingressOnRequest reports whether ingress proxies are added to the egress proxies once there is a
-// service to host: the spec does not list the directions.
-func (f facts) ingressOnRequest() bool {
-	return f.spec.Proxy.ConnectionType == "" && f.reachesOut()
 }

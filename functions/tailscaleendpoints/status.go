@@ -12,6 +12,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/proxies"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -22,60 +23,60 @@ const (
 )
 
 // status returns the status of the TailscaleEndpoints.
-func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStatus {
+func status(p *endpointsPlan) gatewayv1alpha1.TailscaleEndpointsStatus {
 	s := gatewayv1alpha1.TailscaleEndpointsStatus{
 		TotalEndpoints:   ptr.To[int32](0),
 		HealthyEndpoints: ptr.To[int32](0),
 		Replicas:         ptr.To[int32](0),
 	}
-	if e.tailnetOpen {
-		s.Tailnet = e.spec.Tailnet
+	if p.tailnetOpen {
+		s.Tailnet = p.spec.Tailnet
 	}
-	s.DiscoveredEndpoints = e.discoveredStatus()
-	if e.spec.AutoDiscovery != nil && e.discovery != nil {
-		s.LastSync = e.discovery.Status.AtProvider.LastChanged
+	s.DiscoveredEndpoints = p.search.Status()
+	if p.search.Wanted() && p.discovery != nil {
+		s.LastSync = p.discovery.Status.AtProvider.LastChanged
 	}
-	if !e.composed {
+	if !p.composed {
 		return s
 	}
-	for _, g := range e.groups() {
-		g.addStatus(&s)
+	for _, g := range p.proxies.Groups() {
+		addGroup(&s, p, g)
 	}
-	for i, g := range e.wantedGroups() {
+	for i, g := range p.proxies.WantedGroups() {
 		// An autoscaler expects as many pods as there are replicas, so the selector is that of
 		// one group.
 		if i == 0 {
-			s.Selector = labels.SelectorFromSet(g.options(p).PodLabels()).String()
-			s.Replicas = ptr.To(g.readyReplicas())
+			s.Selector = labels.SelectorFromSet(options(p, g).PodLabels()).String()
+			s.Replicas = ptr.To(g.ReadyReplicas())
 		}
-		s.Replicas = ptr.To(min(*s.Replicas, g.readyReplicas()))
+		s.Replicas = ptr.To(min(*s.Replicas, g.ReadyReplicas()))
 	}
-	s.EgressTargets = e.egressTargets(p)
+	s.EgressTargets = p.forwarding.Status(p.serviceNames)
 	return s
 }
 
-// addStatus adds the group's replicas to the status.
-func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
-	*s.TotalEndpoints += g.count
+// addGroup adds the replicas of a group to the status.
+func addGroup(s *gatewayv1alpha1.TailscaleEndpointsStatus, p *endpointsPlan, g *proxies.Group) {
+	*s.TotalEndpoints += g.Count
 	// Count only ready pods, not all: each write of the composite counts against it in Crossplane's
 	// circuit breaker, and this one is made together with that of replicas.
 	s.StatefulSetRefs = append(s.StatefulSetRefs, gatewayv1alpha1.StatefulSetRef{
-		Name:            g.set,
-		Namespace:       g.owner.Namespace,
-		ConnectionType:  g.connectionType(),
-		ReadyReplicas:   g.readyReplicas(),
-		DesiredReplicas: g.count,
+		Name:            g.Set,
+		Namespace:       p.owner.Namespace,
+		ConnectionType:  g.ConnectionType(),
+		ReadyReplicas:   g.ReadyReplicas(),
+		DesiredReplicas: g.Count,
 	})
-	s.StatefulSets = append(s.StatefulSets, g.statefulSetStatus())
-	for _, i := range g.wanted() {
-		e := g.endpoint(i)
+	s.StatefulSets = append(s.StatefulSets, statefulSetStatus(p, g))
+	for _, i := range g.Wanted() {
+		e := endpoint(p, g, i)
 		if e.HealthStatus == healthy {
 			*s.HealthyEndpoints++
 		}
 		s.EndpointStatus = append(s.EndpointStatus, e)
-		if m := g.machines[i]; m != nil && m.NodeID != "" {
-			name := names.Machine(g.set, i)
-			d := device(name, names.Host(g.owner.Namespace, name), m)
+		if m := g.Machines[i]; m != nil && m.NodeID != "" {
+			name := names.Machine(g.Set, i)
+			d := device(name, names.Host(p.owner.Namespace, name), m)
 			s.Devices = append(s.Devices, d)
 			s.Machines = append(s.Machines, gatewayv1alpha1.MachineStatus{
 				Name:           cmp.Or(names.InTailnet(d.TailscaleFQDN), d.Hostname),
@@ -87,23 +88,23 @@ func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 	}
 }
 
-// statefulSetStatus returns the status of the group's StatefulSet.
-func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
+// statefulSetStatus returns the status of a group's StatefulSet.
+func statefulSetStatus(p *endpointsPlan, g *proxies.Group) gatewayv1alpha1.StatefulSetStatus {
 	out := gatewayv1alpha1.StatefulSetStatus{
-		Name:          g.set,
-		Namespace:     g.owner.Namespace,
-		Type:          g.connectionType(),
-		Replicas:      g.count,
-		ReadyReplicas: g.readyReplicas(),
-		Service:       names.Service(g.set),
+		Name:          g.Set,
+		Namespace:     p.owner.Namespace,
+		Type:          g.ConnectionType(),
+		Replicas:      g.Count,
+		ReadyReplicas: g.ReadyReplicas(),
+		Service:       names.Service(g.Set),
 	}
 	// The time of creation is added together with the first ready pod: alone it would cost a
 	// write of the composite.
-	reported := slices.ContainsFunc(g.reported, func(s gatewayv1alpha1.StatefulSetStatus) bool {
-		return s.Name == g.set && s.CreatedAt != nil
+	reported := slices.ContainsFunc(p.reported, func(s gatewayv1alpha1.StatefulSetStatus) bool {
+		return s.Name == g.Set && s.CreatedAt != nil
 	})
 	if out.ReadyReplicas > 0 || reported {
-		out.CreatedAt = g.pods().CreatedAt
+		out.CreatedAt = g.Pods().CreatedAt
 	}
 	return out
 }
@@ -133,13 +134,10 @@ func firstAddress(m *tailnetv1alpha1.MachineSummary) string {
 	return ""
 }
 
-// waitingForLogin is the message for a machine on which the provider has not reported yet.
-const waitingForLogin = "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
-
 // endpoint returns the status of a replica.
-func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
-	e := gatewayv1alpha1.EndpointStatus{Name: names.Machine(g.set, i), Type: g.connectionType(), HealthStatus: unhealthy, Message: waitingForLogin}
-	m := g.machines[i]
+func endpoint(p *endpointsPlan, g *proxies.Group, i int32) gatewayv1alpha1.EndpointStatus {
+	e := gatewayv1alpha1.EndpointStatus{Name: names.Machine(g.Set, i), Type: g.ConnectionType(), HealthStatus: unhealthy, Message: proxies.WaitingForLogin}
+	m := g.Machines[i]
 	if m == nil {
 		return e
 	}
@@ -149,7 +147,7 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 	if m.Ready || m.Failed && m.Online {
 		e.HealthStatus = healthy
 		e.PodIP, e.Ports = podAddress(m)
-		e.UnhealthyTargets = g.unhealthyTargets(e.PodIP)
+		e.UnhealthyTargets = unhealthyTargets(p.health, e.PodIP)
 	}
 	return e
 }

@@ -6,7 +6,7 @@ package main
 // Packages with tests.
 const (
 	compose      = "./internal/compose/..."
-	endpoints    = "./functions/tailscaleendpoints"
+	endpoints    = "./functions/tailscaleendpoints/..."
 	gateway      = "./functions/tailscalegateway/..."
 	machineSets  = "./internal/proxy"
 	proxyGroup   = "./functions/tailscaleproxygroup"
@@ -34,10 +34,10 @@ var mutants = []mutant{
 	{"containers of proxies may gain privileges", fileProxies + "containers.go", `AllowPrivilegeEscalation: ptr.To(false)`, `AllowPrivilegeEscalation: ptr.To(true)`, []string{machineSets}},
 
 	{"proxies may read the Secrets of the wrong direction", "functions/tailscaleendpoints/compose.go", `a.Spec.Direction != tailnetv1alpha1.DirectionIngress`, `a.Spec.Direction == tailnetv1alpha1.DirectionIngress`, []string{endpoints}},
-	{"clients of an endpoint are ignored", "functions/tailscaleendpoints/pod.go", `if len(t.clients) == 0 {`, `if len(t.clients) >= 0 {`, []string{endpoints}},
+	{"clients of an endpoint are ignored", "functions/tailscaleendpoints/pod.go", `if len(t.Clients) == 0 {`, `if len(t.Clients) >= 0 {`, []string{endpoints}},
 	{"nothing selects the ProxySet", "functions/tailscaleendpoints/compose.go", `labels[meta.LabelProxySet] = "true"`, `labels[meta.LabelProxySet] = "false"`, []string{endpoints}},
-	{"a Service announces gRPC by a name that no mesh knows", "functions/tailscaleendpoints/egress.go", `"kubernetes.io/h2c"`, `"grpc"`, []string{endpoints}},
-	{"targetPort of an endpoint is ignored", "functions/tailscaleendpoints/targets.go", `ptr.Deref(p.TargetPort, p.Port)`, `p.Port`, []string{endpoints}},
+	{"a Service announces gRPC by a name that no mesh knows", "functions/tailscaleendpoints/forwarding/forwarding.go", `"kubernetes.io/h2c"`, `"grpc"`, []string{endpoints}},
+	{"targetPort of an endpoint is ignored", "functions/tailscaleendpoints/targets/targets.go", `ptr.Deref(p.TargetPort, p.Port)`, `p.Port`, []string{endpoints}},
 	{"a machine of the tailnet is unhealthy though its pod is ready", "functions/tailscaleendpoints/status.go", `if m.Ready || m.Failed && m.Online {`, `if m.Failed && m.Online {`, []string{endpoints}},
 
 	{"an extension may list all Secrets", fileGateways + "extensionpods/pods.go", `Resources: []string{"secrets"}, Verbs: []string{"get", "update"}`, `Resources: []string{"secrets"}, Verbs: []string{"get", "list", "update"}`, []string{gateway}},

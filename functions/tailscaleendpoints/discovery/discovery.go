@@ -1,10 +1,13 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleendpoints
+// Package discovery plans the search of a tailnet for the targets of a TailscaleEndpoints, and makes
+// endpoints of what it finds.
+package discovery
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,28 +30,57 @@ const (
 	prefixDevice  = "ts-device"
 )
 
-// maxDiscovered is the maximum number of entries of a Discovery. Each becomes a Service, and
-// Crossplane sends all of them to the function in one message of at most 4 MiB.
-const maxDiscovered = 512
+// nameDiscovery ends the name of the Discovery.
+const nameDiscovery = "discovery"
 
-// composeDiscovery returns the Discovery that searches the tailnet for endpoints.
-func (e *endpoints) composeDiscovery() *tailnetv1alpha1.Discovery {
-	a := e.spec.AutoDiscovery
+// MaxResults is the maximum number of entries of a Discovery. Each becomes a Service, and
+// Crossplane sends all of them to the function in one message of at most 4 MiB.
+const MaxResults = 512
+
+// Facts are what a search follows from.
+type Facts struct {
+	Owner compose.Owner
+	Spec  gatewayv1alpha1.TailscaleEndpointsSpec
+
+	// Discovery is nil if there is none.
+	Discovery *tailnetv1alpha1.Discovery
+
+	// NodeIDs are those of the TailscaleEndpoints' machines.
+	NodeIDs map[string]bool
+}
+
+// A Plan is a search of the tailnet, and its results.
+type Plan struct {
+	Facts
+
+	// results are the devices and services by the name of their endpoint.
+	results map[string]tailnetv1alpha1.Discovered
+}
+
+// New returns the search of a spec, and the results of the observed Discovery.
+func New(f Facts) Plan { return Plan{Facts: f, results: f.found()} }
+
+// Wanted reports whether there is a search.
+func (p Plan) Wanted() bool { return p.Spec.AutoDiscovery != nil }
+
+// Compose returns the Discovery that searches the tailnet for endpoints.
+func (p Plan) Compose() *tailnetv1alpha1.Discovery {
+	a := p.Spec.AutoDiscovery
 	d := &tailnetv1alpha1.Discovery{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       names.Child(e.owner.Name, nameDiscovery),
-			Namespace:  e.owner.Namespace,
-			Labels:     map[string]string{meta.LabelTailnet: e.spec.Tailnet, meta.LabelEndpoints: e.owner.Name},
+			Name:       names.Child(p.Owner.Name, nameDiscovery),
+			Namespace:  p.Owner.Namespace,
+			Labels:     map[string]string{meta.LabelTailnet: p.Spec.Tailnet, meta.LabelEndpoints: p.Owner.Name},
 			Finalizers: []string{meta.FinalizerManaged},
 		},
 		Spec: tailnetv1alpha1.DiscoverySpec{
-			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(e.spec.Tailnet)},
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(p.Spec.Tailnet)},
 			ForProvider: tailnetv1alpha1.DiscoveryParameters{
 				Include:  slices.Sorted(slices.Values(a.Names)),
 				Exclude:  slices.Sorted(slices.Values(a.ExcludeNames)),
 				Interval: a.Interval,
 
-				MaxResults: maxDiscovered,
+				MaxResults: MaxResults,
 			},
 		},
 	}
@@ -65,9 +97,9 @@ func (e *endpoints) composeDiscovery() *tailnetv1alpha1.Discovery {
 	return d
 }
 
-// discovered reports whether the search works.
-func (e *endpoints) discovered() bool {
-	return e.discovery != nil && e.discovery.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
+// Ready reports whether the search works.
+func (p Plan) Ready() bool {
+	return p.Discovery != nil && p.Discovery.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
 
 // found returns the devices and services that the Discovery lists, by the name of their endpoint.
@@ -75,28 +107,22 @@ func (e *endpoints) discovered() bool {
 // appears or disappears. The result omits the TailscaleEndpoints' machines and entries with the
 // name of an endpoint of the spec. Services come before devices, because any user of the tailnet
 // may choose the name of a device.
-func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
+func (f Facts) found() map[string]tailnetv1alpha1.Discovered {
 	out := map[string]tailnetv1alpha1.Discovered{}
-	if e.spec.AutoDiscovery == nil || e.discovery == nil {
+	if f.Spec.AutoDiscovery == nil || f.Discovery == nil {
 		return out
 	}
 	usedNames := map[string]bool{}
-	for _, ep := range e.spec.Endpoints {
+	for _, ep := range f.Spec.Endpoints {
 		usedNames[ep.Name] = true
 	}
-	own := map[string]bool{}
-	for _, g := range []*group{e.ingress, e.egress} {
-		for _, m := range g.machines {
-			own[m.NodeID] = true
-		}
-	}
-	all := slices.Clone(e.discovery.Status.AtProvider.Discovered)
+	all := slices.Clone(f.Discovery.Status.AtProvider.Discovered)
 	slices.SortStableFunc(all, func(a, b tailnetv1alpha1.Discovered) int {
 		return cmp.Or(cmp.Compare(b.Source, a.Source), cmp.Compare(a.Name, b.Name), cmp.Compare(a.NodeID, b.NodeID))
 	})
 	for _, d := range all {
 		name := endpointName(d)
-		if usedNames[name] || d.NodeID != "" && own[d.NodeID] {
+		if usedNames[name] || d.NodeID != "" && f.NodeIDs[d.NodeID] {
 			continue
 		}
 		usedNames[name] = true
@@ -119,25 +145,25 @@ func endpointName(d tailnetv1alpha1.Discovered) string {
 	return name
 }
 
-// A discoveredEndpoint is an endpoint that was discovered, and its ports.
-type discoveredEndpoint struct {
+// An Endpoint is an endpoint that was discovered, and its ports.
+type Endpoint struct {
 	gatewayv1alpha1.Endpoint
 
-	ports []gatewayv1alpha1.EndpointsPort
+	Ports []gatewayv1alpha1.EndpointsPort
 }
 
 // fallbackPort is the port of a discovered endpoint if neither the spec nor the service has ports.
 const fallbackPort int32 = 80
 
-// discoveredPorts returns the ports of a discovered endpoint: those of the spec, or those of the
+// ports returns the ports of a discovered endpoint: those of the spec, or those of the
 // service, or port 80.
-func (e *endpoints) discoveredPorts(d tailnetv1alpha1.Discovered) []gatewayv1alpha1.EndpointsPort {
-	if len(e.spec.Ports) > 0 {
-		return e.spec.Ports
+func (p Plan) ports(d tailnetv1alpha1.Discovered) []gatewayv1alpha1.EndpointsPort {
+	if len(p.Spec.Ports) > 0 {
+		return p.Spec.Ports
 	}
 	var out []gatewayv1alpha1.EndpointsPort
-	for _, p := range slices.Compact(slices.Sorted(slices.Values(d.Ports))) {
-		if n, ok := tailnetv1alpha1.ServicePort(p).Number(); ok {
+	for _, port := range slices.Compact(slices.Sorted(slices.Values(d.Ports))) {
+		if n, ok := tailnetv1alpha1.ServicePort(port).Number(); ok {
 			out = append(out, gatewayv1alpha1.EndpointsPort{Port: n})
 		}
 	}
@@ -147,32 +173,30 @@ func (e *endpoints) discoveredPorts(d tailnetv1alpha1.Discovered) []gatewayv1alp
 	return out
 }
 
-// discoveredEndpoints returns the discovered endpoints as if the spec listed them, in order. One
+// Endpoints returns the discovered endpoints as if the spec listed them, in order. One
 // without an address is reached by its name.
-func (e *endpoints) discoveredEndpoints() []discoveredEndpoint {
-	found := e.found()
-	var out []discoveredEndpoint
-	for _, name := range sortedKeys(found) {
-		ep := discoveredEndpoint{Endpoint: gatewayv1alpha1.Endpoint{Name: name}, ports: e.discoveredPorts(found[name])}
+func (p Plan) Endpoints() []Endpoint {
+	var out []Endpoint
+	for _, name := range slices.Sorted(maps.Keys(p.results)) {
+		ep := Endpoint{Endpoint: gatewayv1alpha1.Endpoint{Name: name}, Ports: p.ports(p.results[name])}
 		// These addresses are in the tailnet, so they need no comparison.
-		if a := found[name].Addresses; len(a) > 0 {
+		if a := p.results[name].Addresses; len(a) > 0 {
 			ep.TailscaleIP = a[0]
 		} else {
-			ep.TailscaleFQDN = found[name].FQDN
+			ep.TailscaleFQDN = p.results[name].FQDN
 		}
-		if hostOf(ep.Endpoint) != "" {
+		if ep.TailscaleIP != "" || ep.TailscaleFQDN != "" {
 			out = append(out, ep)
 		}
 	}
 	return out
 }
 
-// discoveredStatus returns the discovered endpoints for the status.
-func (e *endpoints) discoveredStatus() []gatewayv1alpha1.DiscoveredEndpoint {
-	found := e.found()
+// Status returns the discovered endpoints for the status.
+func (p Plan) Status() []gatewayv1alpha1.DiscoveredEndpoint {
 	var out []gatewayv1alpha1.DiscoveredEndpoint
-	for _, name := range sortedKeys(found) {
-		d := found[name]
+	for _, name := range slices.Sorted(maps.Keys(p.results)) {
+		d := p.results[name]
 		s := gatewayv1alpha1.DiscoveredEndpoint{
 			Name:          name,
 			Source:        string(d.Source),
@@ -188,10 +212,10 @@ func (e *endpoints) discoveredStatus() []gatewayv1alpha1.DiscoveredEndpoint {
 	return out
 }
 
-// discoverySuccessful returns the condition DiscoverySuccessful.
-func (e *endpoints) discoverySuccessful() compose.Condition {
+// Condition returns the condition DiscoverySuccessful.
+func (p Plan) Condition() compose.Condition {
 	c := compose.Condition{Type: meta.TypeDiscoverySuccessful}
-	d := e.discovery
+	d := p.Discovery
 	if d == nil {
 		c.Reason, c.Message = compose.ReasonWaiting, "Waiting for the tailnet to be searched"
 		return c

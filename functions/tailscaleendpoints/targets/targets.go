@@ -1,11 +1,14 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleendpoints
+// Package targets finds the targets of a TailscaleEndpoints: the hosts and ports of its spec, of discovered
+// endpoints and of ServiceAttachments.
+package targets
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,13 +22,15 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/discovery"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/proxies"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
 )
 
-// maxTargets is the maximum number of targets of a ProxySet.
-const maxTargets = 2048
+// Max is the maximum number of targets of a ProxySet.
+const Max = 2048
 
 // Prefixes of targets' keys.
 const (
@@ -33,64 +38,112 @@ const (
 	keyAttachment = "attachment/"
 )
 
-// A target is a host and port that routes and Services use.
-type target struct {
+// Facts are what targets follow from.
+type Facts struct {
+	Spec gatewayv1alpha1.TailscaleEndpointsSpec
+
+	// Discovered are the discovered endpoints.
+	Discovered []discovery.Endpoint
+
+	// Attachments are the ServiceAttachments that need a port of the endpoints.
+	Attachments []tailnetv1alpha1.ServiceAttachment
+
+	// ProxySet is the observed one. It is nil if there is none.
+	ProxySet *tailnetv1alpha1.ProxySet
+
+	// MagicDNSSuffix is the domain of the proxies' machines. It is empty until one has joined.
+	MagicDNSSuffix string
+}
+
+// Targets are the targets of a TailscaleEndpoints.
+type Targets struct {
+	// All are those that are served or wait for a proxy, by name.
+	All []Target
+
+	// Refused are the names of targets that are not served.
+	Refused []string
+
+	// Portless are the endpoints of the spec without a port in the endpoint or in spec.ports. They
+	// have no target.
+	Portless []string
+}
+
+// Unplaced returns the endpoints for which it is not known yet whether they are in the tailnet.
+func (t Targets) Unplaced() []string {
+	var out []string
+	for _, o := range t.All {
+		if o.unplaced {
+			out = append(out, o.Endpoint)
+		}
+	}
+	return out
+}
+
+// Proxied returns the targets that need a proxy.
+func (t Targets) Proxied() []Target {
+	return slices.DeleteFunc(slices.Clone(t.All), func(t Target) bool { return !t.proxied() })
+}
+
+// A Target is a host and port that routes and Services use.
+type Target struct {
 	egress.Target
 
-	// name is the target's name in statuses and in the ProxySet.
-	name string
+	// Label is the target's name in statuses and in the ProxySet.
+	Label string
 
-	// endpoint is the target's endpoint. It is empty for a ServiceAttachment's target.
-	endpoint string
+	// Endpoint is the target's endpoint. It is empty for a ServiceAttachment's target.
+	Endpoint string
 
-	// portName and clientPort are those of the endpoint's Service.
-	portName   string
-	clientPort int32
+	// PortName and ClientPort are those of the endpoint's Service.
+	PortName   string
+	ClientPort int32
 
-	// speaks is the protocol of the target.
-	speaks gatewayv1alpha1.EndpointProtocol
+	// Speaks is the protocol of the target.
+	Speaks gatewayv1alpha1.EndpointProtocol
 
-	weight int32
+	Weight int32
 
-	// direct means that the target is outside the tailnet: it has no proxy.
-	direct bool
+	// Direct means that the target is outside the tailnet: it has no proxy.
+	Direct bool
 
 	// unplaced means that the function does not know yet whether the target is in the tailnet.
 	unplaced bool
 
-	// clients are the clients that may use the port. Empty means those of the network policy.
-	clients []networkingv1.NetworkPolicyPeer
+	// Clients are the clients that may use the port. Empty means those of the network policy.
+	Clients []networkingv1.NetworkPolicyPeer
 }
 
-// targets returns the targets of the spec, of discovery and of attachments, by name. If several
+// New returns the targets of the spec, of discovery and of attachments, by name. If several
 // have the same name, the first is used: endpoints of the spec come before discovered ones, and
-// those before attachments. The others are refused, as are targets beyond maxTargets. Those of the
+// those before attachments. The others are refused, as are targets beyond Max. Those of the
 // observed ProxySet stay.
-func (e *endpoints) targets() (all []target, refused []string) {
+func New(f Facts) Targets {
+	out := Targets{Portless: portless(f.Spec)}
+	var all []Target
 	requests := map[string]quota.Request{}
-	add := func(ts []target, request quota.Request) {
+	add := func(ts []Target, request quota.Request) {
 		for _, t := range ts {
-			if _, ok := requests[t.name]; ok {
-				refused = append(refused, t.name)
+			if _, ok := requests[t.Label]; ok {
+				out.Refused = append(out.Refused, t.Label)
 				continue
 			}
-			requests[t.name] = request
+			requests[t.Label] = request
 			all = append(all, t)
 		}
 	}
-	for _, ep := range e.spec.Endpoints {
-		add(e.endpointTargets(ep, e.spec.Ports), quota.Request{})
+	for _, ep := range f.Spec.Endpoints {
+		add(f.endpointTargets(ep, f.Spec.Ports), quota.Request{})
 	}
-	for _, ep := range e.discoveredEndpoints() {
-		add(e.endpointTargets(ep.Endpoint, ep.ports), quota.Request{Rank: 1})
+	for _, ep := range f.Discovered {
+		add(f.endpointTargets(ep.Endpoint, ep.Ports), quota.Request{Rank: 1})
 	}
-	attachments := slices.Clone(e.attachments)
+	attachments := slices.Clone(f.Attachments)
 	slices.SortFunc(attachments, func(a, b tailnetv1alpha1.ServiceAttachment) int { return cmp.Compare(a.Name, b.Name) })
 	for _, a := range attachments {
 		add(attachmentTargets(a), quota.Request{Rank: 2, Created: a.CreationTimestamp.Time, UID: string(a.UID)})
 	}
-	if e.proxySet != nil {
-		for _, t := range e.proxySet.Spec.Targets {
+	if f.ProxySet != nil {
+		for _, t := range f.ProxySet.Spec.Targets {
 			if request, ok := requests[t.Name]; ok {
 				request.Allocated = 1
 				requests[t.Name] = request
@@ -98,25 +151,26 @@ func (e *endpoints) targets() (all []target, refused []string) {
 		}
 	}
 	wanted := all
-	all, _ = quota.Admit(maxTargets, wanted, func(t target) quota.Request { return requests[t.name] })
+	all, _ = quota.Admit(Max, wanted, func(t Target) quota.Request { return requests[t.Label] })
 	if len(all) < len(wanted) {
 		admitted := map[string]bool{}
 		for _, t := range all {
-			admitted[t.name] = true
+			admitted[t.Label] = true
 		}
 		for _, t := range wanted {
-			if !admitted[t.name] {
-				refused = append(refused, t.name)
+			if !admitted[t.Label] {
+				out.Refused = append(out.Refused, t.Label)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b target) int { return cmp.Compare(a.name, b.name) })
-	return all, refused
+	slices.SortFunc(all, func(a, b Target) int { return cmp.Compare(a.Label, b.Label) })
+	out.All = all
+	return out
 }
 
 // endpointTargets returns the targets of an endpoint: one for its own port, or one for each of the
 // common ports.
-func (e *endpoints) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.EndpointsPort) []target {
+func (f Facts) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.EndpointsPort) []Target {
 	host := hostOf(ep)
 	if ep.ExternalTarget != "" {
 		h, p, err := net.SplitHostPort(ep.ExternalTarget)
@@ -124,16 +178,16 @@ func (e *endpoints) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gateway
 		if err != nil || perr != nil {
 			return nil // The schema rejects it.
 		}
-		t := e.endpointTarget(ep, h, gatewayv1alpha1.EndpointsPort{Port: int32(n), Protocol: ep.Protocol})
-		e.place(&t)
-		return []target{t}
+		t := f.endpointTarget(ep, h, gatewayv1alpha1.EndpointsPort{Port: int32(n), Protocol: ep.Protocol})
+		f.place(&t)
+		return []Target{t}
 	}
 	if ep.Port != nil {
-		return []target{e.endpointTarget(ep, host, gatewayv1alpha1.EndpointsPort{Port: *ep.Port, Protocol: ep.Protocol})}
+		return []Target{f.endpointTarget(ep, host, gatewayv1alpha1.EndpointsPort{Port: *ep.Port, Protocol: ep.Protocol})}
 	}
-	var out []target
+	var out []Target
 	for _, p := range withNames(ports) {
-		out = append(out, e.endpointTarget(ep, host, p))
+		out = append(out, f.endpointTarget(ep, host, p))
 	}
 	return out
 }
@@ -179,20 +233,20 @@ func hostOf(ep gatewayv1alpha1.Endpoint) string {
 }
 
 // endpointTarget returns the target of an endpoint's port.
-func (e *endpoints) endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.EndpointsPort) target {
-	t := target{
+func (f Facts) endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.EndpointsPort) Target {
+	t := Target{
 		Target: egress.Target{
 			Host:        canonical(host),
 			Port:        ptr.Deref(p.TargetPort, p.Port),
 			Protocol:    corev1.ProtocolTCP,
 			HealthCheck: healthCheck(ep.HealthCheck),
 		},
-		endpoint:   ep.Name,
-		portName:   p.Name,
-		clientPort: p.Port,
-		speaks:     p.Protocol,
-		weight:     ptr.Deref(ep.Weight, 1),
-		clients:    ep.Clients,
+		Endpoint:   ep.Name,
+		PortName:   p.Name,
+		ClientPort: p.Port,
+		Speaks:     p.Protocol,
+		Weight:     ptr.Deref(ep.Weight, 1),
+		Clients:    ep.Clients,
 	}
 	if ep.TailscaleIP != "" && ep.TailscaleFQDN != "" {
 		t.Name = canonical(ep.TailscaleFQDN)
@@ -201,27 +255,27 @@ func (e *endpoints) endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p g
 		t.Tags = append(t.Tags, string(tag))
 	}
 	slices.Sort(t.Tags)
-	if t.speaks == "" {
-		t.speaks = gatewayv1alpha1.EndpointProtocolTCP
+	if t.Speaks == "" {
+		t.Speaks = gatewayv1alpha1.EndpointProtocolTCP
 	}
-	if t.portName == "" {
-		t.portName = strings.ToLower(string(t.speaks))
+	if t.PortName == "" {
+		t.PortName = strings.ToLower(string(t.Speaks))
 	}
-	t.name = fmt.Sprintf("%s/%d", ep.Name, p.Port)
-	if t.speaks == gatewayv1alpha1.EndpointProtocolUDP {
+	t.Label = fmt.Sprintf("%s/%d", ep.Name, p.Port)
+	if t.Speaks == gatewayv1alpha1.EndpointProtocolUDP {
 		// A port with both protocols, as for DNS, is two targets.
-		t.Protocol, t.name = corev1.ProtocolUDP, t.name+"/udp"
+		t.Protocol, t.Label = corev1.ProtocolUDP, t.Label+"/udp"
 	}
-	t.Key = keyEndpoint + t.name
+	t.Key = keyEndpoint + t.Label
 	// A host behind a subnet router has an address of one family, and the kernel translates only
 	// within a family. Devices and services have both.
-	t.SingleStack = e.kernel() && t.routed()
+	t.SingleStack = proxies.Kernel(f.Spec) && t.Routed()
 	return t
 }
 
 // attachmentTargets returns the targets of a ServiceAttachment of direction Egress: a service of
 // another cluster. A pod that cannot use the family of its first address uses another one.
-func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
+func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []Target {
 	if a.Spec.Direction != tailnetv1alpha1.DirectionEgress || len(a.Spec.Addresses) == 0 {
 		return nil
 	}
@@ -229,13 +283,13 @@ func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
 	for _, s := range a.Spec.Addresses[1:] {
 		alternatives = append(alternatives, canonical(s))
 	}
-	var out []target
+	var out []Target
 	for _, p := range a.Spec.Ports {
 		if p.Port == 0 {
 			continue // Targets cannot use all ports.
 		}
 		name := fmt.Sprintf("%s/%d", a.Name, p.Port)
-		out = append(out, target{
+		out = append(out, Target{
 			Target: egress.Target{
 				Key:      keyAttachment + name,
 				Host:     canonical(a.Spec.Addresses[0]),
@@ -245,10 +299,10 @@ func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
 
 				Alternatives: alternatives,
 			},
-			name:       name,
-			clientPort: p.Port,
-			speaks:     gatewayv1alpha1.EndpointProtocolTCP,
-			weight:     1,
+			Label:      name,
+			ClientPort: p.Port,
+			Speaks:     gatewayv1alpha1.EndpointProtocolTCP,
+			Weight:     1,
 		})
 	}
 	return out
@@ -281,27 +335,27 @@ func canonical(host string) string {
 }
 
 // proxied reports whether proxies forward to the target.
-func (t target) proxied() bool { return !t.direct && !t.unplaced }
+func (t Target) proxied() bool { return !t.Direct && !t.unplaced }
 
 // place sets whether an external target is in the tailnet: by its address, or by its name, which
 // ends in ts.net or in the domain of these proxies. A tailnet may have a custom domain, which is
 // known once a machine has joined. Until then the place of a name is unknown, unless it is a name
 // of the cluster, or its place was known before.
-func (e *endpoints) place(t *target) {
-	suffix := e.magicDNSSuffix()
+func (f Facts) place(t *Target) {
+	suffix := f.MagicDNSSuffix
 	a, err := netip.ParseAddr(t.Host)
 	switch {
 	case err == nil:
-		t.direct = !tailnetAddress(a)
+		t.Direct = !tailnetAddress(a)
 	case strings.HasSuffix(t.Host, ".ts.net"):
 	case suffix != "":
-		t.direct = !strings.HasSuffix(t.Host, "."+suffix)
+		t.Direct = !strings.HasSuffix(t.Host, "."+suffix)
 	case clusterName(t.Host):
-		t.direct = true
+		t.Direct = true
 	default:
-		previous := e.targetBefore(t.name)
-		t.direct = previous != nil && previous.Address == t.Address()
-		t.unplaced = previous == nil || previous.Address != "" && !t.direct
+		previous := f.targetBefore(t.Label)
+		t.Direct = previous != nil && previous.Address == t.Address()
+		t.unplaced = previous == nil || previous.Address != "" && !t.Direct
 	}
 }
 
@@ -311,12 +365,12 @@ func clusterName(host string) bool {
 }
 
 // targetBefore returns the target with the name in the observed ProxySet, or nil if there is none.
-func (e *endpoints) targetBefore(name string) *tailnetv1alpha1.ProxySetTarget {
-	if e.proxySet == nil {
+func (f Facts) targetBefore(name string) *tailnetv1alpha1.ProxySetTarget {
+	if f.ProxySet == nil {
 		return nil
 	}
-	for i := range e.proxySet.Spec.Targets {
-		if t := &e.proxySet.Spec.Targets[i]; t.Name == name {
+	for i := range f.ProxySet.Spec.Targets {
+		if t := &f.ProxySet.Spec.Targets[i]; t.Name == name {
 			return t
 		}
 	}
@@ -328,8 +382,8 @@ func tailnetAddress(a netip.Addr) bool {
 	return tsaddr.CGNATRange().Contains(a) || tsaddr.TailscaleULARange().Contains(a)
 }
 
-// routed reports whether only a subnet router reaches the target.
-func (t target) routed() bool {
+// Routed reports whether only a subnet router reaches the target.
+func (t Target) Routed() bool {
 	if a, ok := address.Via(t.Host); ok {
 		return address.Routed(a)
 	}
@@ -337,41 +391,19 @@ func (t target) routed() bool {
 	return err == nil && address.Routed(a)
 }
 
-// magicDNSSuffix returns the domain of the proxies' machines once one has joined.
-func (e *endpoints) magicDNSSuffix() string {
-	for _, g := range []*group{e.ingress, e.egress} {
-		for _, i := range sortedKeys(g.machines) {
-			if _, suffix, ok := strings.Cut(g.machines[i].DNSName, "."); ok {
-				return strings.ToLower(suffix)
-			}
-		}
-	}
-	return ""
-}
-
-// sortedKeys returns the keys of a map, sorted.
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
-	out := make([]K, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// proxiedEndpoints returns the names of the endpoints that may get a Service.
-func (e *endpoints) proxiedEndpoints() []string {
+// ProxiedEndpoints returns the names of the endpoints that may get a Service.
+func (f Facts) ProxiedEndpoints() []string {
 	seen := map[string]bool{}
-	for _, ep := range e.spec.Endpoints {
-		for _, t := range e.endpointTargets(ep, e.spec.Ports) {
+	for _, ep := range f.Spec.Endpoints {
+		for _, t := range f.endpointTargets(ep, f.Spec.Ports) {
 			seen[ep.Name] = seen[ep.Name] || t.proxied()
 		}
 	}
-	for _, ep := range e.discoveredEndpoints() {
+	for _, ep := range f.Discovered {
 		seen[ep.Name] = true
 	}
 	var out []string
-	for _, name := range sortedKeys(seen) {
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		if seen[name] {
 			out = append(out, name)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleendpoints
+package discovery
 
 import (
 	"regexp"
@@ -18,12 +18,12 @@ import (
 func namesOf(spec []gatewayv1alpha1.Endpoint, discovered ...tailnetv1alpha1.Discovered) map[string]string {
 	d := &tailnetv1alpha1.Discovery{}
 	d.Status.AtProvider.Discovered = discovered
-	e := outline(facts{
-		spec:     gatewayv1alpha1.TailscaleEndpointsSpec{AutoDiscovery: &gatewayv1alpha1.AutoDiscovery{}, Endpoints: spec},
-		observed: observed{discovery: d},
+	p := New(Facts{
+		Spec:      gatewayv1alpha1.TailscaleEndpointsSpec{AutoDiscovery: &gatewayv1alpha1.AutoDiscovery{}, Endpoints: spec},
+		Discovery: d,
 	})
 	out := map[string]string{}
-	for name, d := range e.found() {
+	for name, d := range p.results {
 		out[name] = string(d.Source) + " " + d.Name
 	}
 	return out

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tailscaleendpoints
+package targets
 
 import (
 	"fmt"
@@ -25,28 +25,28 @@ func TestTargetsLimit(t *testing.T) {
 		}
 		return out
 	}
-	e := outline(facts{
-		spec:        gatewayv1alpha1.TailscaleEndpointsSpec{Endpoints: []gatewayv1alpha1.Endpoint{{Name: "first", ExternalTarget: "100.64.0.9:80"}}},
-		attachments: []tailnetv1alpha1.ServiceAttachment{attachment("b", maxTargets), attachment("a", 1)},
-	})
-	e.proxySet = &tailnetv1alpha1.ProxySet{}
+	f := Facts{
+		Spec:        gatewayv1alpha1.TailscaleEndpointsSpec{Endpoints: []gatewayv1alpha1.Endpoint{{Name: "first", ExternalTarget: "100.64.0.9:80"}}},
+		Attachments: []tailnetv1alpha1.ServiceAttachment{attachment("b", Max), attachment("a", 1)},
+		ProxySet:    &tailnetv1alpha1.ProxySet{},
+	}
 	var want []string
-	for i := range maxTargets {
+	for i := range Max {
 		want = append(want, fmt.Sprintf("b/%d", i+1))
 	}
 	for _, name := range want {
-		e.proxySet.Spec.Targets = append(e.proxySet.Spec.Targets, tailnetv1alpha1.ProxySetTarget{Name: name})
+		f.ProxySet.Spec.Targets = append(f.ProxySet.Spec.Targets, tailnetv1alpha1.ProxySetTarget{Name: name})
 	}
 	slices.Sort(want)
-	all, refused := e.targets()
+	targets := New(f)
 	var got []string
-	for _, v := range all {
-		got = append(got, v.name)
+	for _, v := range targets.All {
+		got = append(got, v.Label)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("targets(): -want, +got:\n%s", diff)
+		t.Errorf("New(): -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"first/80", "a/1"}, refused); diff != "" {
+	if diff := cmp.Diff([]string{"first/80", "a/1"}, targets.Refused); diff != "" {
 		t.Errorf("refused: -want, +got:\n%s", diff)
 	}
 }
