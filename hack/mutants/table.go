@@ -62,7 +62,7 @@ var mutants = []mutant{
 	{"the key of an API key's Secret is ignored", "functions/tailscaletailnet/compose.go", `Key:             s.APIKeySecret.Key,`, `Key:             "",`, []string{tailnet}},
 
 	{"conditions do not reach claims", "internal/compose/conditions.go", `.TargetCompositeAndClaim()`, `.TargetComposite()`, []string{compose, proxyGroup}},
-	{"the status has no kind", "internal/compose/run.go", `range []string{"apiVersion", "kind"} {`, `range []string{"apiVersion"} {`, []string{compose, proxyGroup}},
+	{"the status has no kind", "internal/compose/reply.go", `range []string{"apiVersion", "kind"} {`, `range []string{"apiVersion"} {`, []string{compose, proxyGroup}},
 	{"Crossplane calls again after an hour", "internal/compose/run.go", `RequeueInterval = time.Minute`, `RequeueInterval = time.Hour`, []string{gateway}},
 	{"children of a claim are in the namespace of its name", "internal/compose/owner.go", `l[labelClaimName], l[labelClaimNamespace]`, `l[labelClaimNamespace], l[labelClaimName]`, []string{proxyGroup}},
 }

@@ -35,18 +35,18 @@ const (
 	False
 )
 
-// SetCondition sets a condition on the composite and on its claim. Its message may contain what
+// setCondition sets a condition on the composite and on its claim. Its message may contain what
 // agents or users of the tailnet wrote, and is cleaned.
-func (r *Run) SetCondition(c Condition) {
+func (r *reply) setCondition(c Condition) {
 	set := map[Status]func() *response.ConditionOption{
 		Unknown: func() *response.ConditionOption {
-			return response.ConditionUnknown(r.rsp, r.conditionType(c.Type), string(c.Reason))
+			return response.ConditionUnknown(r.rsp, r.step.conditionType(c.Type), string(c.Reason))
 		},
 		True: func() *response.ConditionOption {
-			return response.ConditionTrue(r.rsp, r.conditionType(c.Type), string(c.Reason))
+			return response.ConditionTrue(r.rsp, r.step.conditionType(c.Type), string(c.Reason))
 		},
 		False: func() *response.ConditionOption {
-			return response.ConditionFalse(r.rsp, r.conditionType(c.Type), string(c.Reason))
+			return response.ConditionFalse(r.rsp, r.step.conditionType(c.Type), string(c.Reason))
 		},
 	}
 	set[c.Status]().WithMessage(text.Clean(c.Message)).TargetCompositeAndClaim()

@@ -30,6 +30,9 @@ const inputSuffix = "Input"
 // A step is a run in a pipeline of another composite: it has an input, and other steps also compose
 // and observe resources, some with the same function.
 type step struct {
+	// hasInput is false in a pipeline of the product.
+	hasInput bool
+
 	// resources is the prefix of the names of composed resources.
 	resources string
 
@@ -65,7 +68,7 @@ func (r *Run) objectOf(s *InputSchema, dst metav1.Object) error {
 	if !ok || len(validation.IsDNS1123Label(name)) > 0 {
 		name = ""
 	}
-	r.step = newStep(loaded.kind, name)
+	*r.step = newStep(loaded.kind, name)
 
 	composite, err := jsonMap(r.req.GetObserved().GetComposite().GetResource())
 	if err != nil {
@@ -111,7 +114,7 @@ func (r *Run) objectOf(s *InputSchema, dst metav1.Object) error {
 
 // HasInput reports whether the run is a step of another composite's pipeline. The API server has
 // not validated changes of an input, so the function must check rules for changes.
-func (r *Run) HasInput() bool { return r.step != nil }
+func (r *Run) HasInput() bool { return r.step.hasInput }
 
 // KindOf returns the kind that a step composes: that of its input without "Input", or that of the
 // composite, which for a claim begins with X.
@@ -128,29 +131,19 @@ func KindOf(req *fnv1.RunFunctionRequest) string {
 
 // newStep returns the step of the function with this kind of input. Names of steps have neither dot
 // nor slash, so no prefix is the start of another.
-func newStep(kind, name string) *step {
+func newStep(kind, name string) step {
 	function := strings.ToLower(strings.TrimSuffix(kind, inputSuffix))
 	if name == "" {
-		return &step{resources: function + "."}
+		return step{hasInput: true, resources: function + "."}
 	}
-	return &step{resources: function + "-" + name + ".", conditions: name + "/"}
+	return step{hasInput: true, resources: function + "-" + name + ".", conditions: name + "/"}
 }
 
 // resource returns the name of a composed resource among those of all steps.
-func (r *Run) resource(name string) string {
-	if r.step == nil {
-		return name
-	}
-	return r.step.resources + name
-}
+func (s *step) resource(name string) string { return s.resources + name }
 
 // conditionType returns the type of a condition among those of all steps.
-func (r *Run) conditionType(t xpv2.ConditionType) string {
-	if r.step == nil {
-		return string(t)
-	}
-	return r.step.conditions + string(t)
-}
+func (s *step) conditionType(t xpv2.ConditionType) string { return s.conditions + string(t) }
 
 // patched returns an input with the values that it copies from the composite.
 func patched(input, composite map[string]any) (map[string]any, error) {

@@ -221,8 +221,8 @@ func TestSteps(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := newStepRun(t, tc.input, nil)
-			r.SetCondition(Condition{Type: "MachinesReady", Status: True, Reason: "Yes", Message: "Yes"})
-			if err := r.KeepExisting(); err != nil {
+			r.reply.setCondition(Condition{Type: "MachinesReady", Status: True, Reason: "Yes", Message: "Yes"})
+			if err := r.reply.keepExisting(); err != nil {
 				t.Fatal(err)
 			}
 			rsp := r.Response()
@@ -243,25 +243,25 @@ func TestSteps(t *testing.T) {
 // TestSetConditionCleans verifies that a condition has no characters that an agent chose.
 func TestSetConditionCleans(t *testing.T) {
 	r := newStepRun(t, "{spec: {tailnet: example}}", nil)
-	r.SetCondition(Condition{Type: "MachinesReady", Reason: "No", Message: "a\x1b[31m\u202eb\nc"})
+	r.reply.setCondition(Condition{Type: "MachinesReady", Reason: "No", Message: "a\x1b[31m\u202eb\nc"})
 	if got := r.Response().GetConditions()[0].GetMessage(); got != "a [31mb c" {
-		t.Errorf("SetCondition(...): got %q", got)
+		t.Errorf("setCondition(...): got %q", got)
 	}
 }
 
 func TestTwoStepsOfOneName(t *testing.T) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	first := newStepRun(t, "{name: edge, spec: {tailnet: example}}", nil)
-	if err := first.Desire("a", cm, true); err != nil {
+	if err := first.reply.compose("a", cm, true); err != nil {
 		t.Fatal(err)
 	}
 	other := newStepRun(t, "{name: inner, spec: {tailnet: example}}", first.Response().GetDesired())
-	if err := other.Desire("a", cm, true); err != nil {
+	if err := other.reply.compose("a", cm, true); err != nil {
 		t.Errorf("steps with different names share no resources: %v", err)
 	}
 	same := newStepRun(t, "{name: edge, spec: {tailnet: example}}", first.Response().GetDesired())
 	want := `an earlier step composes "tailscaleendpoints-edge.a" too; give each step of this function another name in its input`
-	if err := same.Desire("a", cm, true); err == nil || err.Error() != want {
+	if err := same.reply.compose("a", cm, true); err == nil || err.Error() != want {
 		t.Errorf("want %q, got %v", want, err)
 	}
 }
@@ -308,9 +308,9 @@ func TestStepStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newStepRun(t, tc.input, theirs())
 			if tc.condition {
-				r.SetCondition(Condition{Type: "MachinesReady", Reason: "New", Message: "New"})
+				r.reply.setCondition(Condition{Type: "MachinesReady", Reason: "New", Message: "New"})
 			}
-			if err := r.Status(gatewayv1alpha1.TailscaleEndpointsStatus{TotalEndpoints: ptr.To[int32](2)}); err != nil {
+			if err := r.reply.setStatus(gatewayv1alpha1.TailscaleEndpointsStatus{TotalEndpoints: ptr.To[int32](2)}); err != nil {
 				t.Fatal(err)
 			}
 			got := r.Response().GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue()
@@ -324,7 +324,7 @@ func TestStepStatus(t *testing.T) {
 func TestStepStatusInTheWay(t *testing.T) {
 	r := newStepRun(t, "{statusFieldPath: status.url.edge, spec: {tailnet: example}}",
 		&fnv1.State{Composite: &fnv1.Resource{Resource: resource.MustStructJSON(`{"status": {"url": "theirs"}}`)}})
-	if err := r.Status(gatewayv1alpha1.TailscaleEndpointsStatus{TotalEndpoints: ptr.To[int32](2)}); err != nil {
+	if err := r.reply.setStatus(gatewayv1alpha1.TailscaleEndpointsStatus{TotalEndpoints: ptr.To[int32](2)}); err != nil {
 		t.Fatal(err)
 	}
 	rsp := r.Response()

@@ -23,8 +23,8 @@ type Plan struct {
 	// NotReady makes the composite not ready even if all its children are, or if it has none.
 	NotReady bool
 
-	// RequeueAfter makes Crossplane call the function again after a time, see Run.RequeueAfter.
-	// Zero waits for a change.
+	// RequeueAfter makes Crossplane call the function again after a time at the latest, even without a
+	// change. Zero waits for a change.
 	RequeueAfter time.Duration
 
 	// KeepExisting composes the observed children unchanged instead of Children.
@@ -88,24 +88,24 @@ func Wait(message string, types ...xpv2.ConditionType) Plan {
 // Render writes the plan to the response of a run.
 func (p Plan) Render(r *Run) error {
 	for _, c := range p.Conditions {
-		r.SetCondition(c)
+		r.reply.setCondition(c)
 	}
 	if p.NotReady {
-		r.NotReady()
+		r.reply.notReady()
 	}
 	if p.Status != nil {
-		if err := r.Status(p.Status); err != nil {
+		if err := r.reply.setStatus(p.Status); err != nil {
 			return err
 		}
 	}
 	if p.RequeueAfter != 0 {
-		r.RequeueAfter(p.RequeueAfter)
+		r.reply.requeueAfter(p.RequeueAfter)
 	}
 	if p.KeepExisting {
-		return r.KeepExisting(p.Except...)
+		return r.reply.keepExisting(p.Except...)
 	}
 	for _, c := range p.Children {
-		if err := r.Desire(c.Name, c.Object, c.Ready); err != nil {
+		if err := r.reply.compose(c.Name, c.Object, c.Ready); err != nil {
 			return err
 		}
 	}

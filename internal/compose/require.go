@@ -35,11 +35,11 @@ type Requirement struct {
 // Require requests objects. A function must request the same objects in every run with the same
 // input, whether or not Crossplane has supplied them.
 func (r *Run) Require(q Requirement) {
-	if r.rsp.GetRequirements() == nil {
-		r.rsp.Requirements = &fnv1.Requirements{}
+	if r.reply.rsp.GetRequirements() == nil {
+		r.reply.rsp.Requirements = &fnv1.Requirements{}
 	}
-	if r.rsp.GetRequirements().GetResources() == nil {
-		r.rsp.Requirements.Resources = map[string]*fnv1.ResourceSelector{}
+	if r.reply.rsp.GetRequirements().GetResources() == nil {
+		r.reply.rsp.Requirements.Resources = map[string]*fnv1.ResourceSelector{}
 	}
 	s := &fnv1.ResourceSelector{ApiVersion: q.APIVersion, Kind: q.Kind}
 	if q.Namespace != "" {
@@ -50,7 +50,7 @@ func (r *Run) Require(q Requirement) {
 	} else {
 		s.Match = &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: q.Labels}}
 	}
-	r.rsp.Requirements.Resources[q.Key] = s
+	r.reply.rsp.Requirements.Resources[q.Key] = s
 }
 
 // Required decodes the objects that Crossplane supplied for a requirement, in its order. It returns

@@ -38,7 +38,7 @@ func TestKeepExisting(t *testing.T) {
 		"data": {"k": "v"}, "status": {"x": 1}
 	}`)
 	r := NewRun(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{"a": {Resource: observed}}}})
-	if err := r.KeepExisting(); err != nil {
+	if err := r.reply.keepExisting(); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]*fnv1.Resource{"a": {
@@ -62,11 +62,11 @@ func TestEarlierFunctionsAreKept(t *testing.T) {
 			Resources: map[string]*fnv1.Resource{"theirs": {Ready: fnv1.Ready_READY_TRUE}},
 		},
 	})
-	if err := r.Status(gatewayv1alpha1.TailscaleTailnetStatus{ClusterID: "ours"}); err != nil {
+	if err := r.reply.setStatus(gatewayv1alpha1.TailscaleTailnetStatus{ClusterID: "ours"}); err != nil {
 		t.Fatal(err)
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	if err := r.Desire("ours", cm, true); err != nil {
+	if err := r.reply.compose("ours", cm, true); err != nil {
 		t.Fatal(err)
 	}
 	want := &fnv1.State{
@@ -171,7 +171,7 @@ func TestRequeueAfter(t *testing.T) {
 			}
 			r := NewRun(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}, Resources: observed}})
 			if tc.unready {
-				r.RequeueAfter(RequeueInterval)
+				r.reply.requeueAfter(RequeueInterval)
 			}
 			if diff := cmp.Diff(tc.want, r.Response().GetMeta().GetTtl().AsDuration()); diff != "" {
 				t.Errorf("%s\nTtl: -want, +got:\n%s", tc.reason, diff)

@@ -22,9 +22,9 @@ import (
 // A run that changes the set of children has no version: Crossplane writes the references to children
 // before the status, and that write makes a new version. Neither has a step of another composite's
 // pipeline, in which other functions change the children, too.
-func (r *Run) pinVersion() {
-	v := r.req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["resourceVersion"]
-	if v.GetStringValue() == "" || r.step != nil || r.changesChildren() {
+func (r *reply) pinVersion() {
+	v := r.observed.composite().GetFields()["metadata"].GetStructValue().GetFields()["resourceVersion"]
+	if v.GetStringValue() == "" || r.step.hasInput || r.changesChildren() {
 		return
 	}
 	c := r.composite()
@@ -35,8 +35,8 @@ func (r *Run) pinVersion() {
 
 // changesChildren reports whether the run adds or removes a child, or changes the kind of one. A child
 // that Crossplane has a reference to, but that does not exist, counts as added.
-func (r *Run) changesChildren() bool {
-	observed, desired := r.req.GetObserved().GetResources(), r.rsp.GetDesired().GetResources()
+func (r *reply) changesChildren() bool {
+	observed, desired := r.observed.state.GetResources(), r.rsp.GetDesired().GetResources()
 	if len(observed) != len(desired) {
 		return true
 	}

@@ -27,7 +27,7 @@ func TestPinVersion(t *testing.T) {
 		composite string
 		observed  map[string]*fnv1.Resource
 		desired   *fnv1.State
-		step      *step
+		step      step
 		want      *fnv1.Resource
 	}{
 		"Same": {
@@ -47,7 +47,7 @@ func TestPinVersion(t *testing.T) {
 		"Removed":   {reason: "The reference to a child that goes makes a new version.", observed: map[string]*fnv1.Resource{"c": child("ConfigMap"), "d": child("ConfigMap")}},
 		"Renamed":   {reason: "A child in the place of another is a new reference.", observed: map[string]*fnv1.Resource{"d": child("ConfigMap")}},
 		"Changed":   {reason: "A reference has the kind of its child.", observed: map[string]*fnv1.Resource{"c": child("Secret")}},
-		"Step":      {reason: "Other steps of the pipeline change children, too.", observed: map[string]*fnv1.Resource{"c": child("ConfigMap")}, step: &step{}},
+		"Step":      {reason: "Other steps of the pipeline change children, too.", observed: map[string]*fnv1.Resource{"c": child("ConfigMap")}, step: step{hasInput: true}},
 		"NoVersion": {reason: "crossplane render has objects that have no version.", composite: `{"apiVersion": "example.org/v1", "kind": "App"}`, observed: map[string]*fnv1.Resource{"c": child("ConfigMap")}},
 	}
 	for name, tc := range cases {
@@ -59,8 +59,8 @@ func TestPinVersion(t *testing.T) {
 				Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: resource.MustStructJSON(tc.composite)}, Resources: tc.observed},
 				Desired:  tc.desired,
 			})
-			r.step = tc.step
-			if err := r.Desire("c", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, true); err != nil {
+			*r.step = tc.step
+			if err := r.reply.compose("c", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, true); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, r.Response().GetDesired().GetComposite(), protocmp.Transform()); diff != "" {
