@@ -40,25 +40,25 @@ func (e *external) mayCreate(ctx context.Context, mg *v1alpha1.VIPService) error
 // made, and no owner's mark. An edit in the admin console or by Terraform may drop annotations, and
 // whether the API keeps all of them is not documented. The provider's memory knows
 // the service: users with access to the namespace may write the object's status.
-func (e *external) lostAnnotations(ctx context.Context, s *tailscale.Service) (bool, error) {
+func (c connection) lostAnnotations(ctx context.Context, s *tailscale.Service) (bool, error) {
 	if !registry.Unmarked(s) || len(s.Addrs) < 2 {
 		return false, nil
 	}
-	product, err := e.memory.Recall(ctx)
+	product, err := c.memory.Recall(ctx)
 	return err == nil && product == identity(s), err
 }
 
 // remember records that a service is the object's.
-func (e *external) remember(ctx context.Context, s *tailscale.Service) error {
+func (c connection) remember(ctx context.Context, s *tailscale.Service) error {
 	if len(s.Addrs) < 2 {
 		return nil
 	}
-	return e.memory.Remember(ctx, identity(s))
+	return c.memory.Remember(ctx, identity(s))
 }
 
 // madeAddresses returns the addresses of the object's service of this name, as far as they are remembered.
-func (e *external) madeAddresses(ctx context.Context, name string) ([]string, error) {
-	product, err := e.memory.Recall(ctx)
+func (c connection) madeAddresses(ctx context.Context, name string) ([]string, error) {
+	product, err := c.memory.Recall(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ package vipservice
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,35 +45,6 @@ const (
 	reasonServingAgain   event.Reason = "ServingAgain"
 	reasonNoRemedy       event.Reason = "CannotRestartForPrimary"
 )
-
-// api is the part of a tailnet's API that this controller needs.
-type api interface {
-	apply.API
-
-	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
-	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
-	Hosts(ctx context.Context, service string) ([]tailscale.Host, error)
-	HostApproval(ctx context.Context, service, nodeID string) (tailscale.HostApproval, error)
-	ApproveHost(ctx context.Context, service, nodeID string) (bool, error)
-	Domain(ctx context.Context) (string, error)
-}
-
-// A connection is a tailnet and this cluster's identity in it.
-type connection struct {
-	api       api
-	clusterID string
-
-	// tailnet is the name of the provider config.
-	tailnet string
-
-	// memory is the provider's of the object. See clients.Memory.
-	memory memory
-}
-
-type memory interface {
-	Recall(ctx context.Context) (string, error)
-	Remember(ctx context.Context, product string) error
-}
 
 type connector struct {
 	connect func(ctx context.Context, mg resource.ModernManaged) (connection, error)
@@ -240,16 +210,6 @@ func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) 
 	return managed.ExternalObservation{ResourceExists: exists, ResourceUpToDate: true}, nil
 }
 
-// view returns the shared lists: services of the given staleness, and cached devices.
-func (e *external) view(ctx context.Context, staleness tailscale.Staleness) (registry.View, error) {
-	services, at, err := e.api.ServicesAt(ctx, staleness)
-	if err != nil {
-		return registry.View{}, errors.Wrap(err, "cannot list services")
-	}
-	devices, devicesAt, err := e.api.DevicesAt(ctx, tailscale.Cached)
-	return registry.View{Services: services, ServicesAt: at, Devices: devices, DevicesAt: devicesAt}, errors.Wrap(err, "cannot list devices")
-}
-
 func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tailscale.Service) error {
 	o := &mg.Status.AtProvider
 	o.Name = s.Name
@@ -352,12 +312,6 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed
 
 // Disconnect does nothing, because clients are shared.
 func (e *external) Disconnect(context.Context) error { return nil }
-
-func (e *external) self(mg *v1alpha1.VIPService) registry.Self {
-	return registry.Self{Cluster: e.clusterID, Operator: mg.GetNamespace() + "/" + mg.GetName()}
-}
-
-func (e *external) owner(mg *v1alpha1.VIPService) string { return e.self(mg).Owner() }
 
 // mayManage returns an error if an existing service must not be changed by the object, or if
 // clusters share a service of this name.
