@@ -112,7 +112,7 @@ type update struct {
 func (e *entry) compare(s *ir.Snapshot) update {
 	shares, ok := s.Shares(e.list)
 	fits := !slices.ContainsFunc(shares, func(sh ir.EndpointShare) bool { return sh.Transport != e.tuning.Transport })
-	u := update{entry: e, expected: s.HasTuning(e.tuning) && fits}
+	u := update{entry: e, expected: s.Settings().HasTuning(e.tuning) && fits}
 	// An Envoy that comes from another replica keeps its endpoints until this one has looked up all
 	// hosts once.
 	pending := !e.listed && slices.ContainsFunc(shares, func(sh ir.EndpointShare) bool { return sh.Pending })

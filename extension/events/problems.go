@@ -48,7 +48,7 @@ func problems(s *ir.Snapshot, unchanged map[string][]hooks.SkippedRule) map[prob
 				for _, refused := range t.Refused {
 					out[problem{route: r.Key, message: fmt.Sprintf("%s: port %d is not served by all backends: %s", rule(r, i), b.Port, refused)}] = struct{}{}
 				}
-				reason := cmp.Or(t.Problem, s.Withheld(r, t))
+				reason := cmp.Or(t.Problem, s.Certificates().Withheld(r, t))
 				if reason == "" {
 					continue
 				}
@@ -86,7 +86,7 @@ func withoutCertificate(s *ir.Snapshot, r *ir.Route, i int) []*ir.PolicyRule {
 			listeners = append(listeners, gateway.Sections...)
 		}
 		for _, l := range listeners {
-			for _, p := range s.PolicyRules(r.Key, r.Rules[i].Name, g, l) {
+			for _, p := range s.Policies().Rules(r.Key, r.Rules[i].Name, g, l) {
 				if p.Certificate != nil && p.Certificate.Problem != "" {
 					out = append(out, p)
 				}

@@ -140,11 +140,11 @@ func describeRule(s *ir.Snapshot, r *ir.Route, i int) Rule {
 	switch {
 	case rule.Exclusive:
 		out.Own = "the rule has settings that a shared cluster cannot have, such as session persistence, or shares an L4 route with other rules"
-	case s.Pinned(r.Key, rule.Name):
+	case s.Settings().Pinned(r.Key, rule.Name):
 		out.Own = "a BackendTrafficPolicy with settings of clusters is attached to the route or to this rule"
 	}
 	for _, g := range r.Gateways {
-		for _, p := range s.PolicyRules(r.Key, rule.Name, g, "") {
+		for _, p := range s.Policies().Rules(r.Key, rule.Name, g, "") {
 			if name := policyRuleName(p); !slices.Contains(out.Policies, name) {
 				out.Policies = append(out.Policies, name)
 			}
@@ -233,7 +233,7 @@ func describeBackend(s *ir.Snapshot, r *ir.Route, b ir.BackendRef, total uint64)
 		out.Problem = "The target is not known yet"
 	default:
 		describeTarget(&out, t)
-		out.Problem = cmp.Or(out.Problem, s.Withheld(r, t))
+		out.Problem = cmp.Or(out.Problem, s.Certificates().Withheld(r, t))
 	}
 	return out
 }

@@ -124,7 +124,7 @@ func firstOf(rule *ir.PolicyRule, match int) int {
 
 func onlyRule(t *testing.T, s *ir.Snapshot, i int) *ir.PolicyRule {
 	t.Helper()
-	for p := range s.RoutePolicies() {
+	for p := range s.Policies().All() {
 		if p.Name == nn("default", fmt.Sprintf("p-%d", i)) {
 			return p.Rules[0]
 		}

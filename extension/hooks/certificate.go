@@ -53,7 +53,7 @@ func (e *policyApplier) presentingCluster(cluster string, c *ir.ClientCertificat
 	if e.clusters[name] != nil {
 		return name
 	}
-	pair, source := e.snapshot.KeyPair(c), e.find(cluster)
+	pair, source := e.snapshot.Certificates().KeyPair(c), e.find(cluster)
 	if pair == nil || source == nil || !strings.HasPrefix(cluster, ir.OursPrefix) {
 		// Only Envoy Gateway knows the endpoints of other clusters.
 		return invalidCluster
@@ -71,7 +71,7 @@ func (e *policyApplier) presentingCluster(cluster string, c *ir.ClientCertificat
 // unless a policy's rule chooses another. If the certificate cannot be presented, the clusters get
 // no endpoints.
 func (t *translation) attachClientCertificates(r Resources) Resources {
-	if !t.snapshot.HasCertificates() {
+	if !t.snapshot.Certificates().Exist() {
 		return r
 	}
 	gateways := gatewaysOf(r)
@@ -81,7 +81,7 @@ func (t *translation) attachClientCertificates(r Resources) Resources {
 	if len(gateways) == 0 {
 		return r
 	}
-	certificate := t.snapshot.Certificate(gateways[0])
+	certificate := t.snapshot.Certificates().Get(gateways[0])
 	if certificate == nil {
 		return r
 	}
@@ -108,7 +108,7 @@ func (t *translation) certificateSecret(c *ir.ClientCertificate) *tlsv3.Secret {
 	if c == nil {
 		return nil
 	}
-	pair := t.snapshot.KeyPair(c)
+	pair := t.snapshot.Certificates().KeyPair(c)
 	if pair == nil {
 		return nil
 	}

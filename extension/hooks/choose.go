@@ -241,7 +241,7 @@ func chooseBackend(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *us
 	if p.target = s.Target(p.key); p.target == nil || p.target.Missing {
 		return backendChoice{}, false
 	}
-	p.mayShare = !u.rule.Exclusive && b.Changes == nil && !s.Pinned(u.key.route, u.rule.Name)
+	p.mayShare = !u.rule.Exclusive && b.Changes == nil && !s.Settings().Pinned(u.key.route, u.rule.Name)
 	p.own, p.list = s.RouteClusterName(u.key.route, u.rule.Name, p.key), p.key.ClusterName()
 	backendCluster, whole := u.key.backend(b.Index), u.key.cluster()
 	switch {
@@ -279,7 +279,7 @@ func (p *backendChoice) transport() {
 
 // tuned returns the tuning of the endpoint list of a rule's cluster.
 func tuned(s *ir.Snapshot, u *use, c *clusterv3.Cluster) ir.Tuning {
-	return xds.Tuned(c, s.Tuning(u.key.route, u.rule.Name))
+	return xds.Tuned(c, s.Settings().Tuning(u.key.route, u.rule.Name))
 }
 
 // mirrors returns the choices for the rule's mirrors that are Tailscale backends. Mirrors always share

@@ -125,7 +125,7 @@ func (s *separator) cluster(origin sender, name string) string {
 		return name
 	}
 	gateway := s.gateway(origin)
-	certificate := s.snapshot.Certificate(gateway)
+	certificate := s.snapshot.Certificates().Get(gateway)
 	if certificate == nil && gateway != unclear {
 		return name
 	}
@@ -166,7 +166,7 @@ func (s *separator) gateway(origin sender) types.NamespacedName {
 		return listens
 	}
 	for _, g := range out[min(1, len(out)):] {
-		if !sameCertificate(s.snapshot.Certificate(out[0]), s.snapshot.Certificate(g)) {
+		if !sameCertificate(s.snapshot.Certificates().Get(out[0]), s.snapshot.Certificates().Get(g)) {
 			return unclear
 		}
 	}

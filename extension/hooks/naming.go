@@ -120,7 +120,7 @@ func newRulePlans(choices []*choice) []rulePlan {
 func (n *namer) offerAll(r *rulePlan) {
 	u := r.choice.use
 	prec := precedence{rank: rankGateway, created: u.route.Info.Created, rule: u.key}
-	if slices.ContainsFunc(u.policies, func(p types.NamespacedName) bool { return !n.snapshot.HasGatewayPolicy(u.key.route, p) }) {
+	if slices.ContainsFunc(u.policies, func(p types.NamespacedName) bool { return !n.snapshot.Settings().HasGatewayPolicy(u.key.route, p) }) {
 		prec.rank = rankNarrow
 	}
 	for i := range r.parts {

@@ -28,7 +28,7 @@ const policyPrefix = ir.OursPrefix + "policy/"
 // rule. The inserted route keeps what Envoy Gateway attached to the base route, such as
 // authentication, or what it attached to the rule that the policy names.
 func (t *translation) applyPolicies(r Resources) Resources {
-	if !t.snapshot.HasPolicies() {
+	if !t.snapshot.Policies().Exist() {
 		return r
 	}
 	e := &policyApplier{
@@ -125,11 +125,11 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	}
 	_, section := resourceOf(r.GetMetadata())
 	config := e.config.GetName()
-	rules := e.snapshot.PolicyRules(k.route, section, gateway, listener)
+	rules := e.snapshot.Policies().Rules(k.route, section, gateway, listener)
 	if len(rules) == 0 {
 		return nil
 	}
-	if e.snapshot.Refuses(rules[0].Policy, k.route) {
+	if e.snapshot.Policies().Refuses(rules[0].Policy, k.route) {
 		e.summary.Denied++
 		return []*routev3.Route{refuse(r)}
 	}

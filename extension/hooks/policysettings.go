@@ -76,7 +76,7 @@ type settingsKey struct {
 // newSettings returns the settings of a rule's cluster, cached for clusters with the same inputs.
 func (e *policyApplier) newSettings(k ruleKey, section string, c *clusterv3.Cluster) *policySettings {
 	// The index knows the tuning of routes that name one of our kinds only.
-	tuning := e.snapshot.Tuning(k.route, section)
+	tuning := e.snapshot.Settings().Tuning(k.route, section)
 	route := e.snapshot.Route(k.route)
 	services := route == nil || slices.ContainsFunc(route.Rules, func(r ir.Rule) bool {
 		return slices.ContainsFunc(r.Backends, func(b ir.BackendRef) bool { return !b.Ours() })

@@ -103,7 +103,7 @@ func TestCertificates(t *testing.T) {
 			}
 			p := s.Snapshot().Edit().Policies.Get(name("p"))
 			c := p.Rules[0].Certificate
-			got := said{Secrets: s.Secrets(), Reason: c.Reason, Problem: c.Problem, Notice: p.Notices["a"], KeyPair: s.Snapshot().KeyPair(c) != nil}
+			got := said{Secrets: s.Secrets(), Reason: c.Reason, Problem: c.Problem, Notice: p.Notices["a"], KeyPair: s.Snapshot().Certificates().KeyPair(c) != nil}
 			if len(got.Secrets) == 0 {
 				got.Secrets = nil
 			}
@@ -208,8 +208,8 @@ func TestGatewayCertificates(t *testing.T) {
 			for n, h := range tc.secrets {
 				s.SetSecret(n, &h)
 			}
-			c := s.Snapshot().Certificate(gw)
-			got := said{Certificate: c, KeyPair: c != nil && s.Snapshot().KeyPair(c) != nil, Revise: s.Snapshot().GatewayDigest(gw) != ""}
+			c := s.Snapshot().Certificates().Get(gw)
+			got := said{Certificate: c, KeyPair: c != nil && s.Snapshot().Certificates().KeyPair(c) != nil, Revise: s.Snapshot().GatewayDigest(gw) != ""}
 			if ns := s.Secrets(); len(ns) > 0 {
 				got.Secrets = ns
 			}

@@ -23,7 +23,7 @@ func TestDevices(t *testing.T) {
 	s := NewStore()
 	apply(t, s, false, routeToWeb, policyOf("p", rule), gatewayOf("gw"))
 	rules := func() *ir.PolicyRule {
-		return s.Snapshot().AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})[0]
+		return s.Snapshot().Policies().Attached(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})[0]
 	}
 	p := s.Snapshot().Edit().Policies.Get(name("p"))
 	var search types.NamespacedName
@@ -160,7 +160,7 @@ func TestDenyUnknownDevices(t *testing.T) {
 						", labels: {"+ir.RoutePolicyLabel+": \"\"}}\nspec: {forProvider: {}}\nstatus: "+tc.status+"\n")
 				}
 			}
-			got := s.Snapshot().AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})[0].Matches[0].Clients
+			got := s.Snapshot().Policies().Attached(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})[0].Matches[0].Clients
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 				t.Errorf("\n%s\nClients: -want, +got:\n%s", tc.reason, diff)
 			}

@@ -245,7 +245,7 @@ func unannounced(previous, current *ir.Snapshot, names []string, tunings bool) [
 	}
 	for r := range current.Routes() {
 		for i, rule := range r.Rules {
-			if !tunings && !previous.Tuning(r.Key, rule.Name).Equal(current.Tuning(r.Key, rule.Name)) {
+			if !tunings && !previous.Settings().Tuning(r.Key, rule.Name).Equal(current.Settings().Tuning(r.Key, rule.Name)) {
 				out = append(out, "tuning of "+r.RuleName(i))
 			}
 		}

@@ -142,8 +142,8 @@ func TestInsertions(t *testing.T) {
 				}
 				k := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: client.ObjectKeyFromObject(r)}
 				counts := want
-				for _, rule := range s.Snapshot().PolicyRules(k, "", at, "http") {
-					if s.Snapshot().Refuses(rule.Policy, k) {
+				for _, rule := range s.Snapshot().Policies().Rules(k, "", at, "http") {
+					if s.Snapshot().Policies().Refuses(rule.Policy, k) {
 						counts = refused
 					}
 				}
@@ -188,7 +188,7 @@ func TestRefusedAtEachStep(t *testing.T) {
 	}
 	refused := func(s *Store) map[types.NamespacedName]map[ir.RouteKey]string {
 		out := map[types.NamespacedName]map[ir.RouteKey]string{}
-		for p := range s.Snapshot().RoutePolicies() {
+		for p := range s.Snapshot().Policies().All() {
 			if len(p.Refused) > 0 {
 				out[p.Name] = p.Refused
 			}

@@ -51,7 +51,7 @@ func TestNamedRules(t *testing.T) {
 			if got := policy.Notices["a"]; got != tc.want {
 				t.Errorf("%s\nwant notice %q, got %q", tc.reason, tc.want, got)
 			}
-			if got := s.AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")}); len(got) != 1 || got[0].Named == nil {
+			if got := s.Policies().Attached(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")}); len(got) != 1 || got[0].Named == nil {
 				t.Errorf("%s\nwant the policy's rule attached, because otherwise the route would handle its requests: %+v", tc.reason, got)
 			}
 		})

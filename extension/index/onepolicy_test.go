@@ -17,13 +17,13 @@ func TestOnePolicyDegrades(t *testing.T) {
 		policyOf("bad", `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 1, unit: Hour}}], matches: [{path: {type: RegularExpression, value: "\\Q/x"}}]}, {name: b, actions: [{type: Deny}], matches: [{path: {value: /b}}]}`),
 		policyOf("good", `{name: a, actions: [{type: Deny}], matches: [{path: {value: /a}}]}`))
 	var got []string
-	for _, r := range s.PolicyRules(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}, "", name("gw"), "") {
+	for _, r := range s.Policies().Rules(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}, "", name("gw"), "") {
 		got = append(got, r.Policy.Name+"/"+r.Name)
 	}
 	if want := "bad/b good/a"; strings.Join(got, " ") != want {
 		t.Errorf("want the rules %s, got %v", want, got)
 	}
-	for p := range s.RoutePolicies() {
+	for p := range s.Policies().All() {
 		for _, r := range p.Rules {
 			if bad := p.Name.Name == "bad" && r.Name == "a"; bad != strings.Contains(r.Problem, `\E`) {
 				t.Errorf("rule %s of %s: problem %q", r.Name, p.Name, r.Problem)

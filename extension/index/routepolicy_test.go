@@ -166,7 +166,7 @@ func TestParseRoutePolicy(t *testing.T) {
 			if diff := cmp.Diff(&tc.want, p.Rules[0], cmpopts.EquateComparable(netip.Prefix{}), cmpopts.IgnoreFields(ir.PolicyRule{}, "Created"), cmpopts.IgnoreFields(ir.PolicyMatch{}, "PathSize")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if usable := len(s.AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})) == 1; usable != (tc.want.Problem == "") {
+			if usable := len(s.Policies().Attached(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})) == 1; usable != (tc.want.Problem == "") {
 				t.Errorf("%s\nthe rule is attached: %t", tc.reason, usable)
 			}
 		})
@@ -195,7 +195,7 @@ func TestRoutePolicyAttaches(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, tc.docs...)
-			for p := range s.RoutePolicies() {
+			for p := range s.Policies().All() {
 				got := p.Targets[0]
 				got.PolicyTarget = ir.PolicyTarget{}
 				if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -45,7 +45,7 @@ func TestServe(t *testing.T) {
 					t.Errorf("\n%s\nroute %s is not known", tc.reason, k)
 				}
 			}
-			for p := range early.Snapshot().RoutePolicies() {
+			for p := range early.Snapshot().Policies().All() {
 				for _, g := range p.Served {
 					if tc.serves != nil && !tc.serves(g) {
 						t.Errorf("\n%s\npolicy %s would make Envoy Gateway translate %s", tc.reason, p.Name, g)

@@ -372,10 +372,10 @@ func TestPinned(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, append([]string{mixedRoute}, tc.policies...)...)
-			if got := s.Pinned(mixed, "split"); got != tc.rule {
+			if got := s.Settings().Pinned(mixed, "split"); got != tc.rule {
 				t.Errorf("%s\nrule split: want %v, got %v", tc.reason, tc.rule, got)
 			}
-			if got := s.Pinned(mixed, ""); got != tc.other {
+			if got := s.Settings().Pinned(mixed, ""); got != tc.other {
 				t.Errorf("%s\nother rules: want %v, got %v", tc.reason, tc.other, got)
 			}
 		})
@@ -389,7 +389,7 @@ func TestBadPolicy(t *testing.T) {
 	if err := applyChanges(s, Change{Object: decode(t, bad)[0]}); err == nil {
 		t.Error("want an error for an invalid selector")
 	}
-	if s.Snapshot().Pinned(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, "") {
+	if s.Snapshot().Settings().Pinned(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, "") {
 		t.Error("an invalid policy still applies in its earlier form")
 	}
 }

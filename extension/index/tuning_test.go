@@ -106,10 +106,10 @@ func TestTunings(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, append([]string{mixedRoute}, tc.objects...)...)
-			if diff := cmp.Diff(tc.rule, s.Tuning(mixed, "split")); diff != "" {
+			if diff := cmp.Diff(tc.rule, s.Settings().Tuning(mixed, "split")); diff != "" {
 				t.Errorf("%s\nrule split: -want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.other, s.Tuning(mixed, "")); diff != "" {
+			if diff := cmp.Diff(tc.other, s.Settings().Tuning(mixed, "")); diff != "" {
 				t.Errorf("%s\nother rules: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -123,7 +123,7 @@ func TestWide(t *testing.T) {
 	listener := strings.NewReplacer("name: gw2", "name: gw2, sectionName: a", "name: gateway", "name: listener").Replace(tuneGateway)
 	s := snapshotOf(t, mixedRoute, listenerSet, tuneGateway, tuneRoute, tuneSet, listener)
 	for _, p := range s.Edit().Settings.Get(mixed).GatewayPolicies {
-		if !s.HasGatewayPolicy(mixed, p) || p.Name != "gateway" {
+		if !s.Settings().HasGatewayPolicy(mixed, p) || p.Name != "gateway" {
 			t.Errorf("%s should not count as a policy of the whole Gateway", p)
 		}
 	}

@@ -28,30 +28,36 @@ type ClientCertificate struct {
 	Fingerprint string
 }
 
+// PresentedCertificates are the client certificates that the Gateways of a Snapshot present to backends.
+type PresentedCertificates struct{ tables *Tables }
+
+// Certificates returns the client certificates that Gateways present to backends.
+func (s *Snapshot) Certificates() PresentedCertificates { return PresentedCertificates{&s.tables} }
+
 // KeyPair returns the key pair of a certificate, or nil if it cannot be presented.
-func (s *Snapshot) KeyPair(c *ClientCertificate) *KeyPair {
+func (p PresentedCertificates) KeyPair(c *ClientCertificate) *KeyPair {
 	if c.Problem != "" {
 		return nil
 	}
-	return s.tables.KeyPairs.Get(c.Secret)
+	return p.tables.KeyPairs.Get(c.Secret)
 }
 
-// HasCertificates reports whether any Gateway presents a client certificate to backends.
-func (s *Snapshot) HasCertificates() bool { return s.tables.Certificates.Len() > 0 }
+// Exist reports whether any Gateway presents a client certificate to backends.
+func (p PresentedCertificates) Exist() bool { return p.tables.Certificates.Len() > 0 }
 
-// Certificate returns the client certificate that a Gateway presents to backends, or nil.
-func (s *Snapshot) Certificate(gateway types.NamespacedName) *ClientCertificate {
-	return s.tables.Certificates.Get(gateway)
+// Get returns the client certificate that a Gateway presents to backends, or nil.
+func (p PresentedCertificates) Get(gateway types.NamespacedName) *ClientCertificate {
+	return p.tables.Certificates.Get(gateway)
 }
 
 // Withheld says why no requests of a route are sent to a target: a Gateway of the route
 // cannot present its client certificate. It returns the empty string if all Gateways can.
-func (s *Snapshot) Withheld(r *Route, t *Target) string {
+func (p PresentedCertificates) Withheld(r *Route, t *Target) string {
 	if t.Shape.TLS == nil {
 		return ""
 	}
 	for _, g := range r.Gateways {
-		if c := s.tables.Certificates.Get(g); c != nil && c.Problem != "" {
+		if c := p.tables.Certificates.Get(g); c != nil && c.Problem != "" {
 			return fmt.Sprintf("Gateway %s cannot present its client certificate: %s", g, c.Problem)
 		}
 	}

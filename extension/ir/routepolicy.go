@@ -282,15 +282,21 @@ func compareRules(a, b *PolicyRule) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Created.Compare(b.Created), CompareNames(a.Policy, b.Policy), cmp.Compare(a.Index, b.Index))
 }
 
-// HasPolicies reports whether any TailscaleRoutePolicy is attached.
-func (s *Snapshot) HasPolicies() bool { return s.tables.Attached.Len() > 0 }
+// AttachedPolicies are the TailscaleRoutePolicies of a Snapshot and what they apply to.
+type AttachedPolicies struct{ tables *Tables }
 
-// PolicyRules returns the rules for requests of a route's rule at a listener of a Gateway,
+// Policies returns the TailscaleRoutePolicies.
+func (s *Snapshot) Policies() AttachedPolicies { return AttachedPolicies{&s.tables} }
+
+// Exist reports whether any TailscaleRoutePolicy is attached.
+func (a AttachedPolicies) Exist() bool { return a.tables.Attached.Len() > 0 }
+
+// Rules returns the rules for requests of a route's rule at a listener of a Gateway,
 // in order of precedence and without omitted rules.
-func (s *Snapshot) PolicyRules(route RouteKey, rule string, gateway types.NamespacedName, listener string) []*PolicyRule {
+func (a AttachedPolicies) Rules(route RouteKey, rule string, gateway types.NamespacedName, listener string) []*PolicyRule {
 	at := PolicyTarget{Route: route.Kind, NamespacedName: route.NamespacedName, Section: rule}
 	parent := PolicyTarget{NamespacedName: gateway, Section: listener}
-	levels := [...][]*PolicyRule{s.AttachedRules(at), s.AttachedRules(at.Whole()), s.AttachedRules(parent), s.AttachedRules(parent.Whole())}
+	levels := [...][]*PolicyRule{a.Attached(at), a.Attached(at.Whole()), a.Attached(parent), a.Attached(parent.Whole())}
 	n := 0
 	for _, rules := range levels {
 		n += len(rules)
@@ -310,17 +316,17 @@ func (s *Snapshot) PolicyRules(route RouteKey, rule string, gateway types.Namesp
 }
 
 // Refuses reports whether policies would insert too many routes for a route that a policy applies to.
-func (s *Snapshot) Refuses(policy types.NamespacedName, route RouteKey) bool {
-	p := s.tables.Policies.Get(policy)
+func (a AttachedPolicies) Refuses(policy types.NamespacedName, route RouteKey) bool {
+	p := a.tables.Policies.Get(policy)
 	return p != nil && p.Refused[route] != ""
 }
 
-// AttachedRules returns the rules that are attached to exactly this target, in order of
+// Attached returns the rules that are attached to exactly this target, in order of
 // precedence. The caller must not change them.
-func (s *Snapshot) AttachedRules(t PolicyTarget) []*PolicyRule { return s.tables.Attached.Get(t) }
+func (a AttachedPolicies) Attached(t PolicyTarget) []*PolicyRule { return a.tables.Attached.Get(t) }
 
-// RoutePolicies returns all policies, in no order.
-func (s *Snapshot) RoutePolicies() iter.Seq[*RoutePolicy] { return s.tables.Policies.Values() }
+// All returns all policies, in no order.
+func (a AttachedPolicies) All() iter.Seq[*RoutePolicy] { return a.tables.Policies.Values() }
 
 // RulesAt returns the rules of policies that are attached to exactly a target, in order of precedence.
 func RulesAt(t PolicyTarget, policies iter.Seq[*RoutePolicy]) []*PolicyRule {

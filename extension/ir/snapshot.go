@@ -5,8 +5,6 @@ package ir
 
 import (
 	"iter"
-	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -70,26 +68,6 @@ type Tables struct {
 
 	// Bootstraps are those of Gateways' Envoys. Others have the zero value.
 	Bootstraps Table[types.NamespacedName, Bootstrap]
-}
-
-// Settings are the settings of BackendTrafficPolicies for the clusters and endpoint lists of
-// a route.
-type Settings struct {
-	// Pinned are the rules whose clusters have settings of a policy below Gateway level. The
-	// key is the rule's name, or empty for all rules.
-	Pinned map[string]bool
-
-	// Tunings of endpoint lists, by the rule's name.
-	Tunings map[string]Tuning
-
-	// GatewayPolicies are the names of the BackendTrafficPolicies of whole Gateways that the
-	// route attaches to.
-	GatewayPolicies []types.NamespacedName
-}
-
-// Equal reports whether both are the same.
-func (s Settings) Equal(o Settings) bool {
-	return maps.Equal(s.Pinned, o.Pinned) && maps.EqualFunc(s.Tunings, o.Tunings, Tuning.Equal) && slices.Equal(s.GatewayPolicies, o.GatewayPolicies)
 }
 
 // A ServicePort is a port of a Kubernetes Service.
@@ -225,50 +203,6 @@ func (s *Snapshot) Targets() iter.Seq[*Target] { return s.tables.Targets.Values(
 // Service returns the endpoints of a Kubernetes Service that a rule names in addition to one
 // of ours.
 func (s *Snapshot) Service(p ServicePort) []Locality { return s.tables.Services.Get(p) }
-
-// Pinned reports whether a policy with settings of clusters is attached to the route or to
-// the rule, which then has separate clusters. A policy that only has settings of requests,
-// such as timeouts and retries, pins nothing.
-func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
-	p := s.tables.Settings.Get(k).Pinned
-	return p[""] || rule != "" && p[rule]
-}
-
-// HasGatewayPolicy reports whether a BackendTrafficPolicy is known to apply to all routes of
-// a Gateway that the route attaches to. Policies that select Gateways by labels are not
-// known.
-func (s *Snapshot) HasGatewayPolicy(k RouteKey, policy types.NamespacedName) bool {
-	return slices.Contains(s.tables.Settings.Get(k).GatewayPolicies, policy)
-}
-
-// HasTuning reports whether a list with the tuning may exist: a policy of a rule has it, apart from
-// the preference of near zones.
-func (s *Snapshot) HasTuning(t Tuning) bool {
-	name := t.listed()
-	return name == "" || s.tables.Tunings.Get(name) > 0
-}
-
-// PutSettings replaces the settings of a route in a Draft. It reports whether HasTuning may differ.
-func (t *Tables) PutSettings(d *Draft, k RouteKey, v Settings) bool {
-	old := t.Settings.Get(k).Tunings
-	t.Settings.Put(d, k, v, v.Equal(Settings{}))
-	if maps.EqualFunc(old, v.Tunings, Tuning.Equal) {
-		return false
-	}
-	for _, tuning := range old {
-		n := t.Tunings.Get(tuning.listed()) - 1
-		t.Tunings.Put(d, tuning.listed(), n, n == 0)
-	}
-	for _, tuning := range v.Tunings {
-		t.Tunings.Set(d, tuning.listed(), t.Tunings.Get(tuning.listed())+1)
-	}
-	return true
-}
-
-// Tuning returns the tuning that policies set for the endpoint lists of a rule.
-func (s *Snapshot) Tuning(k RouteKey, rule string) Tuning {
-	return s.tables.Settings.Get(k).Tunings[rule]
-}
 
 // Permitted reports whether a route may refer to an object: always in its own namespace, and
 // in other namespaces if a ReferenceGrant permits it. L4 routes may never refer to one of

@@ -54,7 +54,7 @@ func overridden(near, far []*ir.PolicyRule) []conflict {
 }
 
 // lessSpecificTargets returns the targets whose rules are evaluated after those of a target for
-// some of the same requests (ir.Snapshot.PolicyRules). The listeners are those with
+// some of the same requests (ir.AttachedPolicies.Rules). The listeners are those with
 // policies.
 func lessSpecificTargets(t ir.Attachment, listeners []ir.PolicyTarget) []ir.PolicyTarget {
 	var out []ir.PolicyTarget

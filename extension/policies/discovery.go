@@ -50,7 +50,7 @@ func discoverySpec(q *ir.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
 func (w *Writer) writeDiscoveries(ctx context.Context, s *ir.Snapshot) error {
 	desired := map[types.NamespacedName]bool{}
 	var errs []error
-	for p := range s.RoutePolicies() {
+	for p := range s.Policies().All() {
 		for n, q := range p.Discoveries() {
 			desired[n] = true
 			errs = append(errs, errors.Wrapf(w.writeDiscovery(ctx, p.Name, n, q), "cannot write Discovery %s", n))

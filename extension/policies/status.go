@@ -61,17 +61,17 @@ func states(s *ir.Snapshot) map[types.NamespacedName]*state {
 	var all []conflict
 	targets, listeners := attached(s)
 	for _, t := range targets {
-		rules := s.AttachedRules(t.PolicyTarget)
+		rules := s.Policies().Attached(t.PolicyTarget)
 		idle[t.PolicyTarget] = map[*ir.PolicyRule]conflict{}
 		for _, c := range conflictsOf(rules) {
 			idle[t.PolicyTarget][c.second] = c
 			all = append(all, c)
 		}
 		for _, far := range lessSpecificTargets(t, listeners) {
-			all = append(all, overridden(rules, s.AttachedRules(far))...)
+			all = append(all, overridden(rules, s.Policies().Attached(far))...)
 		}
 	}
-	for p := range s.RoutePolicies() {
+	for p := range s.Policies().All() {
 		out[p.Name] = stateOf(s, p, idle)
 	}
 	addConflicts(out, all)
@@ -82,7 +82,7 @@ func states(s *ir.Snapshot) map[types.NamespacedName]*state {
 // listeners.
 func attached(s *ir.Snapshot) (targets map[ir.PolicyTarget]ir.Attachment, listeners []ir.PolicyTarget) {
 	targets = map[ir.PolicyTarget]ir.Attachment{}
-	for p := range s.RoutePolicies() {
+	for p := range s.Policies().All() {
 		for _, t := range p.Targets {
 			if _, seen := targets[t.PolicyTarget]; seen || !t.Found {
 				continue

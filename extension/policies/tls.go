@@ -48,7 +48,7 @@ func tlsAncestors(s *ir.Snapshot, serves func(gateway types.NamespacedName) bool
 			}
 		}
 	}
-	for p := range s.RoutePolicies() {
+	for p := range s.Policies().All() {
 		for _, rule := range p.Rules {
 			for _, b := range rule.Backends {
 				for _, t := range p.Targets {

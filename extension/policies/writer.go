@@ -147,7 +147,7 @@ func (w *Writer) write(ctx context.Context, s *ir.Snapshot) time.Duration {
 		}
 	}
 	all := states(s)
-	for p := range s.RoutePolicies() {
+	for p := range s.Policies().All() {
 		n, st := p.Name, all[p.Name]
 		if !w.discover {
 			st.reportWithoutDiscovery()

@@ -236,13 +236,13 @@ func TestSlowPolicy(t *testing.T) {
 		if st.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}) == nil {
 			t.Error("a route waits for a policy of another tenant")
 		}
-		if st.Snapshot().HasPolicies() {
+		if st.Snapshot().Policies().Exist() {
 			t.Error("the policy takes effect before it is read")
 		}
 		close(release)
 		<-read
 		synctest.Wait()
-		if !st.Snapshot().HasPolicies() {
+		if !st.Snapshot().Policies().Exist() {
 			t.Error("the policy does not take effect")
 		}
 	})
