@@ -280,17 +280,17 @@ func productReads(ctx context.Context, t *turn) error {
 		base bool
 		call func() error
 	}{
-		{"devices", true, func() error { _, err := c.Devices(ctx, tailscale.Current); return err }},
-		{"services", true, func() error { _, err := c.Services(ctx, tailscale.Current); return err }},
-		{"auth keys", true, func() error { _, err := c.AuthKeys(ctx, tailscale.Current); return err }},
-		{"trust credentials", false, func() error { _, err := c.TrustCredentials(ctx, tailscale.Current); return err }},
-		{"policy file", false, func() error { _, err := c.PolicyFile(ctx, tailscale.Current); return err }},
-		{"DNS", false, func() error { _, err := c.DNS(ctx, tailscale.Current); return err }},
-		{"settings", false, func() error { _, err := c.Settings(ctx, tailscale.Current); return err }},
-		{"contacts", false, func() error { _, err := c.Contacts(ctx, tailscale.Current); return err }},
-		{"webhooks", false, func() error { _, err := c.Webhooks(ctx, tailscale.Current); return err }},
-		{"posture integrations", false, func() error { _, err := c.PostureIntegrations(ctx, tailscale.Current); return err }},
-		{"organization", false, func() error { _, err := c.Organization(ctx, ""); return err }},
+		{"devices", true, func() error { _, err := c.Devices().Devices(ctx, tailscale.Current); return err }},
+		{"services", true, func() error { _, err := c.Services().Services(ctx, tailscale.Current); return err }},
+		{"auth keys", true, func() error { _, err := c.Keys().AuthKeys(ctx, tailscale.Current); return err }},
+		{"trust credentials", false, func() error { _, err := c.TrustCredentials().TrustCredentials(ctx, tailscale.Current); return err }},
+		{"policy file", false, func() error { _, err := c.PolicyFile().PolicyFile(ctx, tailscale.Current); return err }},
+		{"DNS", false, func() error { _, err := c.DNS().DNS(ctx, tailscale.Current); return err }},
+		{"settings", false, func() error { _, err := c.Tailnet().Settings(ctx, tailscale.Current); return err }},
+		{"contacts", false, func() error { _, err := c.Tailnet().Contacts(ctx, tailscale.Current); return err }},
+		{"webhooks", false, func() error { _, err := c.Webhooks().Webhooks(ctx, tailscale.Current); return err }},
+		{"posture integrations", false, func() error { _, err := c.Posture().PostureIntegrations(ctx, tailscale.Current); return err }},
+		{"organization", false, func() error { _, err := c.Tailnet().Organization(ctx, ""); return err }},
 	} {
 		err := read.call()
 		class := tailscale.ClassOf(err)

@@ -35,7 +35,7 @@ func policyFragment(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	warnings, err := c.EditPolicyFile(ctx, func(text string) (string, error) {
+	warnings, err := c.PolicyFile().EditPolicyFile(ctx, func(text string) (string, error) {
 		out, conflicts, err := policyfile.Merge([]byte(text), owner, entries, policyfile.Options{})
 		if err == nil && len(conflicts) > 0 {
 			err = errors.Errorf("the policy file has such an entry: %s", conflicts[0].String())

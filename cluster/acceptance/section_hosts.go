@@ -447,7 +447,7 @@ func accepted(ctx context.Context, t *turn) error {
 			return err
 		}
 	}
-	all, err := c.Hosts(ctx, s.Name)
+	all, err := c.Services().Hosts(ctx, s.Name)
 	if err != nil {
 		return errors.Wrap(err, "the product cannot list the hosts")
 	}

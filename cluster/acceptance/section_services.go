@@ -379,30 +379,30 @@ func productService(ctx context.Context, t *turn) error {
 	if _, err := t.run.ledger.intend(t.owner(), kindService, s.Name, ""); err != nil {
 		return err
 	}
-	created, err := c.PutService(ctx, s)
+	created, err := c.Services().PutService(ctx, s)
 	if err != nil {
 		return errors.Wrap(err, "cannot create the service")
 	}
 	t.observe("displayName is kept", created.DisplayName == s.DisplayName)
 	created.Comment = "changed by the product's client"
-	updated, err := c.PutService(ctx, *created)
+	updated, err := c.Services().PutService(ctx, *created)
 	if err != nil {
 		return errors.Wrap(err, "cannot change the service")
 	}
 	if updated.Comment != created.Comment || !slices.Equal(updated.Addrs, created.Addrs) {
 		return errors.New("the service is not what was written")
 	}
-	hosts, err := c.Hosts(ctx, s.Name)
+	hosts, err := c.Services().Hosts(ctx, s.Name)
 	if err != nil {
 		return errors.Wrap(err, "cannot list the hosts")
 	}
 	if len(hosts) != 0 {
 		return errors.Errorf("a service that nobody hosts has %d hosts", len(hosts))
 	}
-	if err := c.DeleteService(ctx, s.Name); err != nil {
+	if err := c.Services().DeleteService(ctx, s.Name); err != nil {
 		return errors.Wrap(err, "cannot remove the service")
 	}
-	_, err = c.Service(ctx, s.Name)
+	_, err = c.Services().Service(ctx, s.Name)
 	if !tailscale.IsNotFound(err) {
 		return errors.Errorf("the service is not gone: %v", err)
 	}

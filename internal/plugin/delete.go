@@ -43,16 +43,6 @@ const (
 // maxPasses limits the steps of leaving a shared service, which takes four.
 const maxPasses = 10
 
-type staleness = tailscale.Staleness
-
-// registryAPI is the part of a tailnet's API with which the registry leaves services.
-type registryAPI interface {
-	apply.API
-
-	ServicesAt(ctx context.Context, s staleness) ([]tailscale.Service, time.Time, error)
-	DevicesAt(ctx context.Context, s staleness) ([]tailscale.Device, time.Time, error)
-}
-
 // A staysError is the reason why an item was not deleted although the report permits it.
 type staysError string
 
@@ -114,24 +104,24 @@ func (d *deleter) delete(ctx context.Context, i orphans.Item) error {
 	}
 	switch i.Kind {
 	case orphans.KindService:
-		return stays(apply.Remove(ctx, d.api, d.self(i), i.Name, nil))
+		return stays(apply.Remove(ctx, d.api.Services(), d.self(i), i.Name, nil))
 	case orphans.KindRecord:
 		return d.leave(ctx, i, i.Shared)
 	case orphans.KindShared:
 		return d.leave(ctx, i, i.Name)
 	case orphans.KindAuthKey:
-		return d.key(ctx, i, d.api.AuthKey, d.api.RevokeAuthKey)
+		return d.key(ctx, i, d.api.Keys().AuthKey, d.api.Keys().RevokeAuthKey)
 	case orphans.KindOAuthClient:
-		return d.key(ctx, i, d.api.TrustCredential, d.api.DeleteOAuthClient)
+		return d.key(ctx, i, d.api.TrustCredentials().TrustCredential, d.api.TrustCredentials().DeleteOAuthClient)
 	case orphans.KindFederatedIdentity:
-		return d.key(ctx, i, d.api.TrustCredential, d.api.DeleteFederatedIdentity)
+		return d.key(ctx, i, d.api.TrustCredentials().TrustCredential, d.api.TrustCredentials().DeleteFederatedIdentity)
 	case orphans.KindDevice:
 		return d.device(ctx, i)
 	case orphans.KindPolicy:
 		if i.Name != d.self(i).Owner() {
 			return staysError("it is not this cluster's")
 		}
-		_, err := d.api.EditPolicyFile(ctx, func(text string) (string, error) {
+		_, err := d.api.PolicyFile().EditPolicyFile(ctx, func(text string) (string, error) {
 			out, _, err := policyfile.Merge([]byte(text), i.Name, nil, policyfile.Options{})
 			return string(out), err
 		})
@@ -193,7 +183,7 @@ func (d *deleter) key(ctx context.Context, i orphans.Item, get func(context.Cont
 
 // device deletes a device that still has the key in the state Secret, and is still offline.
 func (d *deleter) device(ctx context.Context, i orphans.Item) error {
-	dev, err := d.api.Device(ctx, i.Name)
+	dev, err := d.api.Devices().Device(ctx, i.Name)
 	if tailscale.IsNotFound(err) {
 		return nil
 	}
@@ -206,7 +196,7 @@ func (d *deleter) device(ctx context.Context, i orphans.Item) error {
 	case dev.ConnectedToControl:
 		return staysError("it is online now")
 	}
-	return errors.Wrapf(d.api.DeleteDevice(ctx, i.Name), "cannot delete device %q", i.Name)
+	return errors.Wrapf(d.api.Devices().DeleteDevice(ctx, i.Name), "cannot delete device %q", i.Name)
 }
 
 // leave removes this cluster's part of a shared service, and the service after its last cluster, by
@@ -233,13 +223,13 @@ func (d *deleter) leave(ctx context.Context, i orphans.Item, service string) err
 		if i.Kind != orphans.KindRecord {
 			return staysError("other clusters have records for it now")
 		}
-		_, err := apply.Action(ctx, d.api, v, self, want, registry.Action{Op: registry.OpDeleteRecord, Name: i.Name})
+		_, err := apply.Action(ctx, d.api.Services(), v, self, want, registry.Action{Op: registry.OpDeleteRecord, Name: i.Name})
 		return err
 	}
 	fmt.Fprintf(d.progress, "leaving %s: this takes up to %s\n", Quoted(service), registry.Pause)
 	var start time.Time
 	for range maxPasses {
-		done, next, err := apply.DetachPass(ctx, d.api, look, self, want, start)
+		done, next, err := apply.DetachPass(ctx, d.api.Services(), look, self, want, start)
 		if err != nil || done {
 			return err
 		}

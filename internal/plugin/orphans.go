@@ -17,6 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/orphans"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry/apply"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // An age is a duration that may have days: 7d, 12h or 0.
@@ -155,13 +156,13 @@ func (c *orphansCmd) scan(s *session, kube client.Client) ([]scan, error) {
 }
 
 // viewOf returns the function with which the registry reads a tailnet.
-func viewOf(api registryAPI) apply.ViewFunc {
-	return func(ctx context.Context, staleness staleness) (registry.View, error) {
-		services, at, err := api.ServicesAt(ctx, staleness)
+func viewOf(api *tailscale.Client) apply.ViewFunc {
+	return func(ctx context.Context, staleness tailscale.Staleness) (registry.View, error) {
+		services, at, err := api.Services().ServicesAt(ctx, staleness)
 		if err != nil {
 			return registry.View{}, errors.Wrap(err, "cannot list services")
 		}
-		devices, devicesAt, err := api.DevicesAt(ctx, staleness)
+		devices, devicesAt, err := api.Devices().DevicesAt(ctx, staleness)
 		return registry.View{Services: services, ServicesAt: at, Devices: devices, DevicesAt: devicesAt}, errors.Wrap(err, "cannot list devices")
 	}
 }

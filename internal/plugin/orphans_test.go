@@ -133,7 +133,7 @@ func (w *world) wait(_ context.Context, d time.Duration) error {
 
 func (w *world) put(s tailscale.Service) {
 	w.t.Helper()
-	if _, err := w.api.PutService(w.t.Context(), s); err != nil {
+	if _, err := w.api.Services().PutService(w.t.Context(), s); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -158,7 +158,7 @@ func (w *world) shared(name, owner string) {
 
 func (w *world) key(description string) {
 	w.t.Helper()
-	if _, err := w.api.CreateAuthKey(w.t.Context(), tailscale.AuthKeyRequest{Description: description, Tags: []string{"tag:k8s"}, Expiry: time.Hour}); err != nil {
+	if _, err := w.api.Keys().CreateAuthKey(w.t.Context(), tailscale.AuthKeyRequest{Description: description, Tags: []string{"tag:k8s"}, Expiry: time.Hour}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -190,7 +190,7 @@ func stateOf(machine string, data map[string][]byte) *corev1.Secret {
 // fragment adds an entry with a mark to the policy file.
 func (w *world) fragment(owner, tag string) {
 	w.t.Helper()
-	_, err := w.api.EditPolicyFile(w.t.Context(), func(text string) (string, error) {
+	_, err := w.api.PolicyFile().EditPolicyFile(w.t.Context(), func(text string) (string, error) {
 		out, _, err := policyfile.Merge([]byte(text), owner, []policyfile.Entry{{Section: "tagOwners", Key: tag, Value: []byte("[]")}}, policyfile.Options{})
 		return string(out), err
 	})
@@ -204,28 +204,28 @@ func (w *world) left() []string {
 	w.t.Helper()
 	ctx := w.t.Context()
 	out := []string{}
-	services, err := w.api.Services(ctx, tailscale.Current)
+	services, err := w.api.Services().Services(ctx, tailscale.Current)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, s := range services {
 		out = append(out, s.Name)
 	}
-	devices, err := w.api.Devices(ctx, tailscale.Current)
+	devices, err := w.api.Devices().Devices(ctx, tailscale.Current)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, d := range devices {
 		out = append(out, d.NodeID)
 	}
-	keys, err := w.api.AuthKeys(ctx, tailscale.Current)
+	keys, err := w.api.Keys().AuthKeys(ctx, tailscale.Current)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, k := range keys {
 		out = append(out, marks.Text(k.Description))
 	}
-	p, err := w.api.PolicyFile(ctx, tailscale.Current)
+	p, err := w.api.PolicyFile().PolicyFile(ctx, tailscale.Current)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestOrphansDelete(t *testing.T) {
 	if len(l.Items) != 1 || l.Items[0].GetName() != "forged-0" {
 		t.Errorf("orphans --delete: want the Secret forged-0 alone, got %v", l.Items)
 	}
-	s, err := w.api.Service(t.Context(), "svc:both")
+	s, err := w.api.Services().Service(t.Context(), "svc:both")
 	if err != nil || !registry.Shared(s) {
 		t.Errorf("orphans --delete: the shared service of another cluster changed: %v, %v", s, err)
 	}

@@ -237,15 +237,15 @@ func readTailnet(ctx context.Context, t target, c clock.PassiveClock) (tailnetVi
 	}{
 		{"services and devices", func() error { return v.readServices(ctx, t.api) }},
 		{"auth keys", func() (err error) {
-			v.AuthKeys, err = t.api.AuthKeys(ctx, tailscale.Current)
+			v.AuthKeys, err = t.api.Keys().AuthKeys(ctx, tailscale.Current)
 			return err
 		}},
 		{"OAuth clients and federated identities", func() (err error) {
-			v.Credentials, err = t.api.TrustCredentials(ctx, tailscale.Current)
+			v.Credentials, err = t.api.TrustCredentials().TrustCredentials(ctx, tailscale.Current)
 			return err
 		}},
 		{"the policy file", func() error {
-			p, err := t.api.PolicyFile(ctx, tailscale.Current)
+			p, err := t.api.PolicyFile().PolicyFile(ctx, tailscale.Current)
 			if err != nil {
 				return err
 			}
@@ -269,17 +269,17 @@ func readTailnet(ctx context.Context, t target, c clock.PassiveClock) (tailnetVi
 // readServices reads services and devices. Without devices nothing shows whether a service is in
 // use, so the services do not count either.
 func (v *tailnetView) readServices(ctx context.Context, api *tailscale.Client) error {
-	services, at, err := api.ServicesAt(ctx, tailscale.Current)
+	services, at, err := api.Services().ServicesAt(ctx, tailscale.Current)
 	if err != nil {
 		return err
 	}
-	devices, devicesAt, err := api.DevicesAt(ctx, tailscale.Current)
+	devices, devicesAt, err := api.Devices().DevicesAt(ctx, tailscale.Current)
 	if err != nil {
 		return err
 	}
 	v.View = registry.View{Services: services, ServicesAt: at, Devices: devices, DevicesAt: devicesAt}
 	v.at = devicesAt
-	v.Domain, err = api.Domain(ctx)
+	v.Domain, err = api.Tailnet().Domain(ctx)
 	return err
 }
 
@@ -296,7 +296,7 @@ func (v *tailnetView) readHosts(ctx context.Context, api *tailscale.Client) erro
 		if i.Kind != orphans.KindService && i.Kind != orphans.KindRecord && i.Kind != orphans.KindShared {
 			continue
 		}
-		hosts, err := api.Hosts(ctx, i.Name)
+		hosts, err := api.Services().Hosts(ctx, i.Name)
 		if tailscale.IsNotFound(err) {
 			continue
 		}

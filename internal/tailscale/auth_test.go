@@ -66,7 +66,7 @@ func TestCredentials(t *testing.T) {
 				*c = tc.config
 				c.URL = url
 			})
-			_, err := c.Services(t.Context(), Cached)
+			_, err := c.Services().Services(t.Context(), Cached)
 			if got := ClassOf(err); got != tc.want {
 				t.Fatalf("\n%s\nServices(...): want class %q, got %q: %v", tc.reason, tc.want, got, err)
 			}
@@ -87,9 +87,9 @@ func TestScopeIsNamed(t *testing.T) {
 	sim := simtest.StartAPI(t, func(o *tailnetsim.Options) { o.Clients[0].Scopes = []string{"devices:core:read"} })
 	c := newClient(t, sim, nil)
 	for scope, call := range map[string]func() error{
-		"services":     func() error { _, err := c.Services(t.Context(), Cached); return err },
-		"devices:core": func() error { return c.DeleteDevice(t.Context(), "n1") },
-		"auth_keys":    func() error { return c.RevokeAuthKey(t.Context(), "k1") },
+		"services":     func() error { _, err := c.Services().Services(t.Context(), Cached); return err },
+		"devices:core": func() error { return c.Devices().DeleteDevice(t.Context(), "n1") },
+		"auth_keys":    func() error { return c.Keys().RevokeAuthKey(t.Context(), "k1") },
 	} {
 		err := call()
 		if ClassOf(err) != ClassForbidden || !strings.Contains(err.Error(), `"`+scope+`"`) {
@@ -121,7 +121,7 @@ func TestTokenRenewal(t *testing.T) {
 		{reason: "The new token is reused.", pass: 10 * time.Minute, want: 2},
 	} {
 		fake.at = fake.at.Add(step.pass)
-		if _, err := c.Service(t.Context(), "svc:none"); !IsNotFound(err) {
+		if _, err := c.Services().Service(t.Context(), "svc:none"); !IsNotFound(err) {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
 		if tokens != step.want {
@@ -142,12 +142,12 @@ func TestTokenWaitIsCancelled(t *testing.T) {
 		}
 	})
 	first := make(chan error)
-	go func() { first <- c.RevokeAuthKey(t.Context(), "k1") }()
+	go func() { first <- c.Keys().RevokeAuthKey(t.Context(), "k1") }()
 	<-asking
 	// A caller that waits for another caller's token request can stop waiting.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.RevokeAuthKey(ctx, "k2"); ClassOf(err) != ClassUnavailable {
+	if err := c.Keys().RevokeAuthKey(ctx, "k2"); ClassOf(err) != ClassUnavailable {
 		t.Errorf("RevokeAuthKey(...) with a cancelled context: want Unavailable, got: %v", err)
 	}
 	close(release)
@@ -161,7 +161,7 @@ func TestTokenAfterServerError(t *testing.T) {
 	if err := sim.SetFaults(tailnetsim.Fault{Path: "oauth/token", Count: 2, Status: http.StatusBadGateway}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newClient(t, sim, nil).Services(t.Context(), Cached); err != nil {
+	if _, err := newClient(t, sim, nil).Services().Services(t.Context(), Cached); err != nil {
 		t.Errorf("Services(...): a token request is safe to repeat, got: %v", err)
 	}
 }

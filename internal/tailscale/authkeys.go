@@ -45,7 +45,7 @@ func secretless(k Key) Key {
 // An authKeyLoader lists auth keys. Where a list has only IDs, it caches the keys by ID, because
 // their type and creation time never change.
 type authKeyLoader struct {
-	client *Client
+	client *core
 
 	mu    sync.Mutex
 	cache map[string]Key
@@ -90,7 +90,7 @@ func (l *authKeyLoader) full(ctx context.Context, id string) (Key, error) {
 	if k, ok := l.cache[id]; ok {
 		return k, nil
 	}
-	k, err := l.client.AuthKey(ctx, id)
+	k, err := KeysResource{l.client}.AuthKey(ctx, id)
 	if err != nil {
 		return Key{}, err
 	}
@@ -109,16 +109,19 @@ func (l *authKeyLoader) forgetOthers(listed []Key) {
 	l.cache = cache
 }
 
+// A KeysResource calls the API for auth keys.
+type KeysResource struct{ *core }
+
 // AuthKeys returns the tailnet's valid auth keys, without their secrets, from a
 // shared list.
-func (c *Client) AuthKeys(ctx context.Context, staleness Staleness) ([]Key, error) {
+func (c KeysResource) AuthKeys(ctx context.Context, staleness Staleness) ([]Key, error) {
 	l, _, err := c.authKeys.get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
 // AuthKey returns a key by its ID without its secret. It always sends a request. The API still
 // returns revoked, used and expired keys for some time, with Invalid set.
-func (c *Client) AuthKey(ctx context.Context, id string) (*Key, error) {
+func (c KeysResource) AuthKey(ctx context.Context, id string) (*Key, error) {
 	k, err := c.api.Keys().Get(ctx, id)
 	if err != nil {
 		return nil, classify(err, scopeKeys, false)
@@ -136,7 +139,7 @@ func ValidKeyID(id string) bool { return validID.MatchString(id) }
 
 // CreateAuthKey creates an auth key. Only this response contains its secret, Key.Key, which is
 // wrapped if the client has a signer.
-func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, error) {
+func (c KeysResource) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, error) {
 	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
 	}
@@ -156,7 +159,7 @@ func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, err
 }
 
 // RevokeAuthKey revokes a key. It returns no error if the key does not exist.
-func (c *Client) RevokeAuthKey(ctx context.Context, id string) error {
+func (c KeysResource) RevokeAuthKey(ctx context.Context, id string) error {
 	if err := c.checkRevoke(ctx, id); err != nil {
 		return err
 	}
@@ -168,7 +171,7 @@ func (c *Client) RevokeAuthKey(ctx context.Context, id string) error {
 // KeysByDescription returns the valid keys with the description, without their secrets, from a
 // shared list. The list includes all keys that this client created, unless they were revoked
 // elsewhere.
-func (c *Client) KeysByDescription(ctx context.Context, description string) ([]Key, error) {
+func (c KeysResource) KeysByDescription(ctx context.Context, description string) ([]Key, error) {
 	all, err := c.AuthKeys(ctx, Cached)
 	if err != nil {
 		return nil, err

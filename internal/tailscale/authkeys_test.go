@@ -34,7 +34,7 @@ func TestAuthKeys(t *testing.T) {
 	c, ctx := keysClient(t, sim.URL, time.Hour), t.Context()
 	valid := func() []string {
 		t.Helper()
-		ks, err := c.AuthKeys(ctx, Cached)
+		ks, err := c.Keys().AuthKeys(ctx, Cached)
 		if err != nil {
 			t.Fatalf("AuthKeys(...): %v", err)
 		}
@@ -50,7 +50,7 @@ func TestAuthKeys(t *testing.T) {
 	if got := valid(); len(got) != 0 {
 		t.Fatalf("AuthKeys(...): want none, got %v", got)
 	}
-	k, err := c.CreateAuthKey(ctx, AuthKeyRequest{Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour, Reusable: true, Ephemeral: true})
+	k, err := c.Keys().CreateAuthKey(ctx, AuthKeyRequest{Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour, Reusable: true, Ephemeral: true})
 	if err != nil {
 		t.Fatalf("CreateAuthKey(...): %v", err)
 	}
@@ -61,22 +61,22 @@ func TestAuthKeys(t *testing.T) {
 	if diff := cmp.Diff([]string{k.ID}, valid()); diff != "" {
 		t.Errorf("AuthKeys(...) after a write: -want, +got:\n%s", diff)
 	}
-	got, err := c.AuthKey(ctx, k.ID)
+	got, err := c.Keys().AuthKey(ctx, k.ID)
 	if err != nil || got.Invalid || got.Key != "" || got.Description != "tsgw one" {
 		t.Errorf("AuthKey(...): want a valid key without its secret, got %v", err)
 	}
 	for range 2 {
-		if err := c.RevokeAuthKey(ctx, k.ID); err != nil {
+		if err := c.Keys().RevokeAuthKey(ctx, k.ID); err != nil {
 			t.Errorf("RevokeAuthKey(...): %v", err)
 		}
 	}
 	if got := valid(); len(got) != 0 {
 		t.Errorf("AuthKeys(...) after it was revoked: want none, got %v", got)
 	}
-	if got, err = c.AuthKey(ctx, k.ID); err != nil || !got.Invalid || got.Revoked.IsZero() {
+	if got, err = c.Keys().AuthKey(ctx, k.ID); err != nil || !got.Invalid || got.Revoked.IsZero() {
 		t.Errorf("AuthKey(...) of a revoked key: want an invalid key, got %v", err)
 	}
-	if _, err := c.AuthKey(ctx, "kNobody"); !IsNotFound(err) {
+	if _, err := c.Keys().AuthKey(ctx, "kNobody"); !IsNotFound(err) {
 		t.Errorf("AuthKey(...) of a missing key: want NotFound, got %v", err)
 	}
 	if n := sim.Calls()["GET /api/v2/tailnet/{tailnet}/keys"]; n != 1 {
@@ -87,16 +87,16 @@ func TestAuthKeys(t *testing.T) {
 func TestAuthKeyWithLostReplyIsListed(t *testing.T) {
 	sim := simtest.StartAPI(t)
 	c := keysClient(t, sim.URL, time.Hour)
-	if _, err := c.AuthKeys(t.Context(), Cached); err != nil {
+	if _, err := c.Keys().AuthKeys(t.Context(), Cached); err != nil {
 		t.Fatal(err)
 	}
 	if err := sim.SetFaults(tailnetsim.Fault{Method: http.MethodPost, Path: "keys", Count: 1, DropReply: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.CreateAuthKey(t.Context(), AuthKeyRequest{Description: "tsgw lost", Tags: []string{"tag:k8s"}, Expiry: time.Hour}); err == nil {
+	if _, err := c.Keys().CreateAuthKey(t.Context(), AuthKeyRequest{Description: "tsgw lost", Tags: []string{"tag:k8s"}, Expiry: time.Hour}); err == nil {
 		t.Fatal("CreateAuthKey(...): want an error")
 	}
-	ks, err := c.AuthKeys(t.Context(), Cached)
+	ks, err := c.Keys().AuthKeys(t.Context(), Cached)
 	if err != nil || len(ks) != 1 || ks[0].Description != "tsgw lost" {
 		t.Errorf("AuthKeys(...): want the key whose reply was lost, got %d, %v", len(ks), err)
 	}
@@ -107,7 +107,7 @@ func TestAuthKeysByIDOnly(t *testing.T) {
 	n := &idKeys{ids: []string{"k1", "k2"}}
 	c := keysClient(t, n.start(t), time.Nanosecond)
 	for range 3 {
-		ks, err := c.AuthKeys(t.Context(), Cached)
+		ks, err := c.Keys().AuthKeys(t.Context(), Cached)
 		if err != nil || len(ks) != 1 || ks[0].ID != "k1" || ks[0].Description != "tsgw" {
 			t.Fatalf("AuthKeys(...): want only the auth key, with its description, got %v, %v", ks, err)
 		}
@@ -130,7 +130,7 @@ func TestAuthKeysByIDOnlyContinues(t *testing.T) {
 	var err error
 	for range keys/perLoad + 1 {
 		n.remaining.Store(perLoad)
-		if got, err = c.AuthKeys(t.Context(), Cached); err == nil {
+		if got, err = c.Keys().AuthKeys(t.Context(), Cached); err == nil {
 			break
 		}
 		if ClassOf(err) != ClassRateLimited {

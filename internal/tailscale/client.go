@@ -99,8 +99,43 @@ func (o Options) clock() clock.PassiveClock {
 	return o.Clock
 }
 
-// A Client calls the API of one tailnet with one credential. It is safe for concurrent use.
-type Client struct {
+// A Client calls the API of one tailnet with one credential. It is safe for concurrent use. Each area of the
+// API has a type with its calls, as in the official client.
+type Client struct{ *core }
+
+// Devices returns the calls for devices.
+func (c *Client) Devices() DevicesResource { return DevicesResource{c.core} }
+
+// Keys returns the calls for auth keys.
+func (c *Client) Keys() KeysResource { return KeysResource{c.core} }
+
+// TrustCredentials returns the calls for OAuth clients and federated identities.
+func (c *Client) TrustCredentials() TrustCredentialsResource { return TrustCredentialsResource{c.core} }
+
+// Services returns the calls for Tailscale Services and their hosts.
+func (c *Client) Services() ServicesResource { return ServicesResource{c.core} }
+
+// DNS returns the calls for the tailnet's DNS settings.
+func (c *Client) DNS() DNSResource { return DNSResource{c.core} }
+
+// PolicyFile returns the calls for the policy file.
+func (c *Client) PolicyFile() PolicyFileResource { return PolicyFileResource{c.core} }
+
+// Posture returns the calls for posture integrations.
+func (c *Client) Posture() PostureResource { return PostureResource{c.core} }
+
+// Webhooks returns the calls for webhooks.
+func (c *Client) Webhooks() WebhooksResource { return WebhooksResource{c.core} }
+
+// Logging returns the calls for log streaming.
+func (c *Client) Logging() LoggingResource { return LoggingResource{c.core} }
+
+// Tailnet returns the calls for the tailnet itself: its settings, contacts, name and organization, and the
+// credential.
+func (c *Client) Tailnet() TailnetResource { return TailnetResource{c.core} }
+
+// A core is what all areas of the API share: a login, the guard of writes, and what was read before.
+type core struct {
 	api        *tsclient.Client
 	http       *http.Client
 	base       *url.URL
@@ -155,7 +190,7 @@ func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 		base:       &provingTransport{base: l.transport, proven: &l.proven, api: base, tailnet: tailnet},
 		credential: cfg.Credential, hint: cfg.Hint,
 	}
-	c := &Client{
+	c := &core{
 		api:        &tsclient.Client{BaseURL: base, UserAgent: version.UserAgent(), Tailnet: tailnet, HTTP: hc},
 		http:       hc,
 		base:       base,
@@ -166,29 +201,31 @@ func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 		clock:      o.clock(),
 		lists:      &sync.Map{},
 	}
-	c.services = &list[Service]{match: isService, clock: c.clock, load: counted(o.Metrics, listServices, c.loadServices)}
-	c.devices = &list[Device]{match: isDevice, clock: c.clock, load: counted(o.Metrics, listDevices, c.loadDevices)}
+	c.services = &list[Service]{match: isService, clock: c.clock, load: counted(o.Metrics, listServices, ServicesResource{c}.loadServices)}
+	c.devices = &list[Device]{match: isDevice, clock: c.clock, load: counted(o.Metrics, listDevices, DevicesResource{c}.loadDevices)}
 	c.authKeys = &list[Key]{match: isKey, clock: c.clock, load: counted(o.Metrics, "keys", (&authKeyLoader{client: c}).load)}
 	c.values = newTailnetValues(c, c.clock)
-	return c
+	return &Client{c}
 }
 
 // listOfKind returns the shared list of a kind, which the first call creates. The name is that of its
 // list call in metrics.
-func listOfKind[T any](c *Client, name string, match func(item T, key string) bool, load func(*Client, context.Context) ([]T, time.Time, error)) *list[T] {
+func listOfKind[T any](c *core, name string, match func(item T, key string) bool, load func(*core) loader[T]) *list[T] {
 	l, ok := c.lists.Load(name)
 	if !ok {
 		// The list outlives the caller, and must not keep its guard and its signer.
 		plain := *c
 		plain.guard, plain.signer = nil, nil
-		bound := func(ctx context.Context) ([]T, time.Time, error) { return load(&plain, ctx) }
-		l, _ = c.lists.LoadOrStore(name, &list[T]{match: match, clock: c.clock, load: counted(c.metrics, name, bound)})
+		l, _ = c.lists.LoadOrStore(name, &list[T]{match: match, clock: c.clock, load: counted(c.metrics, name, load(&plain))})
 	}
 	return l.(*list[T]) //nolint:errcheck,forcetypeassert // No two kinds have the same name.
 }
 
+// A loader requests a list, and returns it with its time.
+type loader[T any] func(ctx context.Context) ([]T, time.Time, error)
+
 // counted returns a load function whose calls the metrics count.
-func counted[T any](m *Metrics, name string, load func(context.Context) ([]T, time.Time, error)) func(context.Context) ([]T, time.Time, error) {
+func counted[T any](m *Metrics, name string, load loader[T]) loader[T] {
 	return func(ctx context.Context) ([]T, time.Time, error) {
 		m.listCalls.WithLabelValues(name).Inc()
 		return load(ctx)
@@ -210,7 +247,7 @@ func (c *Client) RoundTripper() http.RoundTripper { return c.login.transport }
 
 // Domain returns the DNS name of the tailnet without a leading dot. It derives the name from the
 // tailnet's own devices, and returns an empty string while there are none.
-func (c *Client) Domain(ctx context.Context) (string, error) {
-	ds, err := c.Devices(ctx, Cached)
+func (c TailnetResource) Domain(ctx context.Context) (string, error) {
+	ds, err := DevicesResource(c).Devices(ctx, Cached)
 	return domainOf(ds), err
 }

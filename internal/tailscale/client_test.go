@@ -36,15 +36,15 @@ func TestServiceLifecycle(t *testing.T) {
 	c := newClient(t, sim, nil)
 	ctx := t.Context()
 
-	if _, err := c.Service(ctx, "svc:web"); !IsNotFound(err) {
+	if _, err := c.Services().Service(ctx, "svc:web"); !IsNotFound(err) {
 		t.Fatalf("Service(...) of a missing service: want NotFound, got: %v", err)
 	}
 	input := Service{Name: "svc:web", DisplayName: "Web", Comment: "hello", Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"}, Annotations: map[string]string{"a": "b"}}
-	stored, err := c.PutService(ctx, input)
+	stored, err := c.Services().PutService(ctx, input)
 	if err != nil {
 		t.Fatalf("PutService(...): %v", err)
 	}
-	got, err := c.Service(ctx, "svc:web")
+	got, err := c.Services().Service(ctx, "svc:web")
 	if err != nil {
 		t.Fatalf("Service(...): %v", err)
 	}
@@ -58,19 +58,19 @@ func TestServiceLifecycle(t *testing.T) {
 	if diff := cmp.Diff(input, *got); diff != "" {
 		t.Errorf("Service(...): -want, +got:\n%s", diff)
 	}
-	if _, err := c.PutService(ctx, Service{Name: "svc:web", Ports: []string{"tcp:80"}}); ClassOf(err) != ClassInvalid {
+	if _, err := c.Services().PutService(ctx, Service{Name: "svc:web", Ports: []string{"tcp:80"}}); ClassOf(err) != ClassInvalid {
 		t.Errorf("PutService(...) without addresses: want Invalid, got: %v", err)
 	}
-	hosts, err := c.Hosts(ctx, "svc:web")
+	hosts, err := c.Services().Hosts(ctx, "svc:web")
 	if err != nil || len(hosts) != 0 {
 		t.Errorf("Hosts(...): want none, got %v, %v", hosts, err)
 	}
 	for range 2 { // Deleting a missing service succeeds.
-		if err := c.DeleteService(ctx, "svc:web"); err != nil {
+		if err := c.Services().DeleteService(ctx, "svc:web"); err != nil {
 			t.Errorf("DeleteService(...): %v", err)
 		}
 	}
-	if l, err := c.Services(ctx, Cached); err != nil || len(l) != 0 {
+	if l, err := c.Services().Services(ctx, Cached); err != nil || len(l) != 0 {
 		t.Errorf("Services(...): want none, got %v, %v", l, err)
 	}
 }
@@ -83,20 +83,20 @@ func TestKeyLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	k, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+	k, err := c.Keys().CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 	if err != nil {
 		t.Fatalf("CreateKey(...): %v", err)
 	}
 	if k.Key == "" || k.Capabilities.Devices.Create.Reusable || !k.Capabilities.Devices.Create.Preauthorized {
 		t.Errorf("CreateKey(...): want a single-use preauthorized key")
 	}
-	found, err := c.KeysByDescription(ctx, "tsgw one")
+	found, err := c.Keys().KeysByDescription(ctx, "tsgw one")
 	if err != nil || len(found) != 1 || found[0].ID != k.ID {
 		t.Errorf("KeysByDescription(...): want the key, got %d, %v", len(found), err)
 	}
 	// Machines share one list of keys.
 	for range 5 {
-		if _, err := c.KeysByDescription(ctx, "tsgw two"); err != nil {
+		if _, err := c.Keys().KeysByDescription(ctx, "tsgw two"); err != nil {
 			t.Errorf("KeysByDescription(...): %v", err)
 		}
 	}
@@ -104,14 +104,14 @@ func TestKeyLifecycle(t *testing.T) {
 		t.Errorf("want one list of keys, got %f", got)
 	}
 	for range 2 {
-		if err := c.RevokeAuthKey(ctx, k.ID); err != nil {
+		if err := c.Keys().RevokeAuthKey(ctx, k.ID); err != nil {
 			t.Errorf("RevokeAuthKey(...): %v", err)
 		}
 	}
-	if found, err = c.KeysByDescription(ctx, "tsgw one"); err != nil || len(found) != 0 {
+	if found, err = c.Keys().KeysByDescription(ctx, "tsgw one"); err != nil || len(found) != 0 {
 		t.Errorf("KeysByDescription(...): want none, got %d, %v", len(found), err)
 	}
-	if _, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:foreign"}, Expiry: time.Hour}); ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "tag:foreign") {
+	if _, err := c.Keys().CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:foreign"}, Expiry: time.Hour}); ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "tag:foreign") {
 		t.Errorf("CreateKey(...) with a foreign tag: want Invalid that names it, got: %v", err)
 	}
 }
@@ -168,14 +168,14 @@ func TestErrorClasses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := newClient(t, sim, tc.config).Services(t.Context(), Cached)
+			_, err := newClient(t, sim, tc.config).Services().Services(t.Context(), Cached)
 			if got := ClassOf(err); got != tc.want {
 				t.Errorf("\n%s\nServices(...): want class %q, got %q: %v", tc.reason, tc.want, got, err)
 			}
 			if strings.Contains(err.Error(), "verysecret") || strings.Contains(err.Error(), simtest.ClientSecret) {
 				t.Errorf("\n%s\nServices(...): the error has a secret", tc.reason)
 			}
-			_, secondErr := newClient(t, sim, tc.config).Services(t.Context(), Cached)
+			_, secondErr := newClient(t, sim, tc.config).Services().Services(t.Context(), Cached)
 			if diff := cmp.Diff(err.Error(), secondErr.Error()); diff != "" {
 				t.Errorf("\n%s\nServices(...): errors differ:\n%s", tc.reason, diff)
 			}
@@ -193,20 +193,20 @@ func TestRetries(t *testing.T) {
 		"GetAfterServerError": {
 			reason: "A GET is repeated after a server error.",
 			fault:  tailnetsim.Fault{Method: "GET", Path: "vip-services", Count: 2, Status: 503},
-			call:   func(ctx context.Context, c *Client) error { _, err := c.Services(ctx, Cached); return err },
+			call:   func(ctx context.Context, c *Client) error { _, err := c.Services().Services(ctx, Cached); return err },
 			ok:     true,
 		},
 		"GetAfterLostReply": {
 			reason: "A GET is repeated after a lost reply.",
 			fault:  tailnetsim.Fault{Method: "GET", Path: "devices", Count: 1, DropReply: true},
-			call:   func(ctx context.Context, c *Client) error { _, err := c.Devices(ctx, Cached); return err },
+			call:   func(ctx context.Context, c *Client) error { _, err := c.Devices().Devices(ctx, Cached); return err },
 			ok:     true,
 		},
 		"PostAfterTooMany": {
 			reason: "A rate-limited POST had no effect, so it is repeated.",
 			fault:  tailnetsim.Fault{Method: "POST", Path: "keys", Count: 1, Status: 429},
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+				_, err := c.Keys().CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 				return err
 			},
 			ok: true,
@@ -215,7 +215,7 @@ func TestRetries(t *testing.T) {
 			reason: "A POST may have had an effect, so it is not repeated.",
 			fault:  tailnetsim.Fault{Method: "POST", Path: "keys", Count: 1, Status: 503},
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+				_, err := c.Keys().CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 				return err
 			},
 		},
@@ -223,10 +223,10 @@ func TestRetries(t *testing.T) {
 			reason: "A repeated DELETE whose first response was lost gets a 404, which is a success.",
 			fault:  tailnetsim.Fault{Method: "DELETE", Path: "vip-services", Count: 1, DropReply: true},
 			call: func(ctx context.Context, c *Client) error {
-				if _, err := c.PutService(ctx, Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err != nil {
+				if _, err := c.Services().PutService(ctx, Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err != nil {
 					return err
 				}
-				return c.DeleteService(ctx, "svc:web")
+				return c.Services().DeleteService(ctx, "svc:web")
 			},
 			ok: true,
 		},
@@ -248,14 +248,14 @@ func TestRetries(t *testing.T) {
 func TestRevokedToken(t *testing.T) {
 	sim := simtest.StartAPI(t)
 	c := newClient(t, sim, nil)
-	if _, err := c.Services(t.Context(), Cached); err != nil {
+	if _, err := c.Services().Services(t.Context(), Cached); err != nil {
 		t.Fatalf("Services(...): %v", err)
 	}
 	// The server no longer accepts the token.
 	if err := sim.SetFaults(tailnetsim.Fault{Path: "devices", Count: 1, Status: 401}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Devices(t.Context(), Cached); err != nil {
+	if _, err := c.Devices().Devices(t.Context(), Cached); err != nil {
 		t.Errorf("Devices(...): want a new token to be used, got: %v", err)
 	}
 }
@@ -270,7 +270,7 @@ func TestListsAreShared(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
-			if _, err := c.Services(t.Context(), Cached); err != nil {
+			if _, err := c.Services().Services(t.Context(), Cached); err != nil {
 				t.Errorf("Services(...): %v", err)
 			}
 		})
@@ -279,10 +279,10 @@ func TestListsAreShared(t *testing.T) {
 	if got := calls(); got != 1 {
 		t.Errorf("100 callers: want 1 call, got %d: %v", got, sim.Calls())
 	}
-	if _, err := c.PutService(t.Context(), Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err != nil {
+	if _, err := c.Services().PutService(t.Context(), Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err != nil {
 		t.Fatalf("PutService(...): %v", err)
 	}
-	l, err := c.Services(t.Context(), Cached)
+	l, err := c.Services().Services(t.Context(), Cached)
 	if err != nil || len(l) != 1 {
 		t.Errorf("Services(...) after a write: want the new service, got %v, %v", l, err)
 	}
@@ -365,13 +365,13 @@ func TestPutServiceAnswers(t *testing.T) {
 				}
 				_, _ = w.Write([]byte(body))
 			})
-			if _, err := c.Services(t.Context(), Cached); err != nil {
+			if _, err := c.Services().Services(t.Context(), Cached); err != nil {
 				t.Fatalf("Services(...): %v", err)
 			}
-			if _, err := c.PutService(t.Context(), Service{Name: "svc:a", Addrs: []string{"100.64.0.1"}}); err != nil {
+			if _, err := c.Services().PutService(t.Context(), Service{Name: "svc:a", Addrs: []string{"100.64.0.1"}}); err != nil {
 				t.Fatalf("PutService(...): %v", err)
 			}
-			got, err := c.Services(t.Context(), Cached)
+			got, err := c.Services().Services(t.Context(), Cached)
 			if err != nil {
 				t.Fatalf("Services(...): %v", err)
 			}

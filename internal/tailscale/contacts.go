@@ -22,11 +22,11 @@ type Contacts = tsclient.Contacts
 type Contact = tsclient.Contact
 
 // Contacts returns the tailnet's contacts from a shared response.
-func (c *Client) Contacts(ctx context.Context, staleness Staleness) (Contacts, error) {
+func (c TailnetResource) Contacts(ctx context.Context, staleness Staleness) (Contacts, error) {
 	return c.values.contacts.get(ctx, c.maxAge(staleness))
 }
 
-func (c *Client) loadContacts(ctx context.Context) (Contacts, error) {
+func (c TailnetResource) loadContacts(ctx context.Context) (Contacts, error) {
 	cs, err := c.api.Contacts().Get(ctx)
 	if err != nil {
 		return Contacts{}, classify(err, scopeContacts, true)
@@ -36,7 +36,7 @@ func (c *Client) loadContacts(ctx context.Context) (Contacts, error) {
 
 // SetContact changes the address of the contact account, support or security. Tailscale sends an
 // email to the new address to verify it.
-func (c *Client) SetContact(ctx context.Context, contact, email string) error {
+func (c TailnetResource) SetContact(ctx context.Context, contact, email string) error {
 	defer c.values.contacts.expire()
 	err := c.api.Contacts().Update(ctx, tsclient.ContactType(contact), tsclient.UpdateContactRequest{Email: &email})
 	return classify(err, scopeContactsWrite, true)

@@ -29,7 +29,7 @@ type CredentialInfo struct {
 
 // Credential returns the scopes and the expiry of the client's credential. It sends no request if
 // the token's response contained both. Some users have no access to keys.
-func (c *Client) Credential(ctx context.Context) (CredentialInfo, error) {
+func (c TailnetResource) Credential(ctx context.Context) (CredentialInfo, error) {
 	var out CredentialInfo
 	if s := c.login.scopes.Load(); s != nil {
 		out.Scopes = slices.Clone(*s)
@@ -43,8 +43,8 @@ func (c *Client) Credential(ctx context.Context) (CredentialInfo, error) {
 }
 
 // loadExpires requests the expiry of the client's API access token.
-func (c *Client) loadExpires(ctx context.Context) (time.Time, error) {
-	k, err := c.AuthKey(ctx, c.login.keyID)
+func (c TailnetResource) loadExpires(ctx context.Context) (time.Time, error) {
+	k, err := KeysResource(c).AuthKey(ctx, c.login.keyID)
 	if IsNotFound(err) {
 		return time.Time{}, nil
 	}

@@ -16,10 +16,10 @@ import (
 
 func TestCredentialScopes(t *testing.T) {
 	c := newClient(t, simtest.StartAPI(t, as("services", "devices:core")), nil)
-	if _, err := c.Devices(t.Context(), Cached); err != nil {
+	if _, err := c.Devices().Devices(t.Context(), Cached); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Credential(t.Context())
+	got, err := c.Tailnet().Credential(t.Context())
 	if diff := cmp.Diff(CredentialInfo{Scopes: []string{"devices:core", "services"}}, got); diff != "" || err != nil {
 		t.Errorf("Credential(...): -want, +got:\n%s%v", diff, err)
 	}
@@ -66,7 +66,7 @@ func TestCredentialExpires(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				got, err := c.Credential(t.Context())
+				got, err := c.Tailnet().Credential(t.Context())
 				if !got.Expires.Equal(tc.want) || ClassOf(err) != tc.class {
 					t.Errorf("\n%s\nCredential(...): want %s and class %q, got %s, %v", tc.reason, tc.want, tc.class, got.Expires, err)
 				}

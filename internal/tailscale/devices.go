@@ -11,8 +11,11 @@ import (
 	"time"
 )
 
+// A DevicesResource calls the API for devices.
+type DevicesResource struct{ *core }
+
 // Devices returns the tailnet's devices with all fields from the shared list.
-func (c *Client) Devices(ctx context.Context, staleness Staleness) ([]Device, error) {
+func (c DevicesResource) Devices(ctx context.Context, staleness Staleness) ([]Device, error) {
 	ds, _, err := c.DevicesAt(ctx, staleness)
 	return ds, err
 }
@@ -20,13 +23,13 @@ func (c *Client) Devices(ctx context.Context, staleness Staleness) ([]Device, er
 // DevicesAt returns the result of Devices and the time of the list by the clock of Tailscale's API
 // (the response's Date header), which lastSeen also uses. If the response has no Date, the time is
 // when the request began by the local clock.
-func (c *Client) DevicesAt(ctx context.Context, staleness Staleness) ([]Device, time.Time, error) {
+func (c DevicesResource) DevicesAt(ctx context.Context, staleness Staleness) ([]Device, time.Time, error) {
 	return c.devices.get(ctx, c.maxAge(staleness))
 }
 
-func (c *Client) loadDevices(ctx context.Context) ([]Device, time.Time, error) {
+func (c DevicesResource) loadDevices(ctx context.Context) ([]Device, time.Time, error) {
 	// One list with all fields serves all callers.
-	return listOf[Device](ctx, c, request{
+	return listOf[Device](ctx, c.core, request{
 		scope: scopeDevices, method: http.MethodGet, tailnet: true,
 		path: []string{"tailnet", c.tailnet, "devices"}, query: url.Values{"fields": {"all"}},
 	}, "devices")
@@ -36,7 +39,7 @@ func (c *Client) loadDevices(ctx context.Context) ([]Device, time.Time, error) {
 func isDevice(d Device, id string) bool { return d.NodeID == id || d.ID == id }
 
 // Device returns a device by its stable node ID with all fields. It always sends a request.
-func (c *Client) Device(ctx context.Context, nodeID string) (*Device, error) {
+func (c DevicesResource) Device(ctx context.Context, nodeID string) (*Device, error) {
 	d, err := c.api.Devices().GetWithAllFields(ctx, nodeID)
 	if err != nil {
 		return nil, classify(err, scopeDevices, false)
@@ -45,7 +48,7 @@ func (c *Client) Device(ctx context.Context, nodeID string) (*Device, error) {
 }
 
 // DeleteDevice removes a device. It returns no error if the device does not exist.
-func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
+func (c DevicesResource) DeleteDevice(ctx context.Context, nodeID string) error {
 	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
 }
 
 // SetDeviceTags replaces a device's tags.
-func (c *Client) SetDeviceTags(ctx context.Context, nodeID string, tags []string) error {
+func (c DevicesResource) SetDeviceTags(ctx context.Context, nodeID string, tags []string) error {
 	if err := c.checkDevice(ctx, nodeID, tags...); err != nil {
 		return err
 	}

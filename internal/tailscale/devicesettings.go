@@ -19,21 +19,21 @@ const (
 )
 
 // SetDeviceAuthorized authorizes a device in the tailnet, or revokes the authorization.
-func (c *Client) SetDeviceAuthorized(ctx context.Context, nodeID string, authorized bool) error {
+func (c DevicesResource) SetDeviceAuthorized(ctx context.Context, nodeID string, authorized bool) error {
 	return c.editDevice(ctx, nodeID, func(d *Device) { d.Authorized = authorized }, func() error {
 		return classify(c.api.Devices().SetAuthorized(ctx, nodeID, authorized), scopeDevices, false)
 	})
 }
 
 // SetDeviceKeyExpiryDisabled disables or enables the expiry of a device's node key.
-func (c *Client) SetDeviceKeyExpiryDisabled(ctx context.Context, nodeID string, disabled bool) error {
+func (c DevicesResource) SetDeviceKeyExpiryDisabled(ctx context.Context, nodeID string, disabled bool) error {
 	return c.editDevice(ctx, nodeID, func(d *Device) { d.KeyExpiryDisabled = disabled }, func() error {
 		return classify(c.api.Devices().SetKey(ctx, nodeID, tsclient.DeviceKey{KeyExpiryDisabled: disabled}), scopeDevices, false)
 	})
 }
 
 // SetDeviceName sets a device's name: a DNS label without the tailnet's domain.
-func (c *Client) SetDeviceName(ctx context.Context, nodeID, label string) error {
+func (c DevicesResource) SetDeviceName(ctx context.Context, nodeID, label string) error {
 	rename := func(d *Device) {
 		if _, domain, ok := strings.Cut(d.Name, "."); ok {
 			d.Name = label + "." + domain
@@ -49,7 +49,7 @@ func (c *Client) SetDeviceName(ctx context.Context, nodeID, label string) error 
 // and those of an exit node: the API can only replace the whole list
 // (tailscale/terraform-provider-tailscale#386), so the current one is read first. The device does
 // not need to advertise the routes.
-func (c *Client) EditDeviceRoutes(ctx context.Context, nodeID string, approve, withdraw []string) error {
+func (c DevicesResource) EditDeviceRoutes(ctx context.Context, nodeID string, approve, withdraw []string) error {
 	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func EditRoutes(current, approve, withdraw []string) []string {
 	return slices.Compact(out)
 }
 
-func (c *Client) editDevice(ctx context.Context, nodeID string, edit func(*Device), send func() error) error {
+func (c DevicesResource) editDevice(ctx context.Context, nodeID string, edit func(*Device), send func() error) error {
 	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (c *Client) editDevice(ctx context.Context, nodeID string, edit func(*Devic
 
 // DeviceAttributes returns a device's posture attributes by key: strings, float64s and bools. It
 // always sends a request, because lists do not include them.
-func (c *Client) DeviceAttributes(ctx context.Context, nodeID string) (map[string]any, error) {
+func (c DevicesResource) DeviceAttributes(ctx context.Context, nodeID string) (map[string]any, error) {
 	a, err := c.api.Devices().GetPostureAttributes(ctx, nodeID)
 	if err != nil {
 		return nil, classify(err, scopeDeviceAttributes, false)
@@ -96,7 +96,7 @@ func (c *Client) DeviceAttributes(ctx context.Context, nodeID string) (map[strin
 
 // SetDeviceAttribute sets a custom posture attribute, key custom:NAME, without an expiry. The value
 // is a string, an int64 or a bool.
-func (c *Client) SetDeviceAttribute(ctx context.Context, nodeID, key string, value any) error {
+func (c DevicesResource) SetDeviceAttribute(ctx context.Context, nodeID, key string, value any) error {
 	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c *Client) SetDeviceAttribute(ctx context.Context, nodeID, key string, val
 
 // DeleteDeviceAttribute removes a custom posture attribute. It returns no error if the attribute
 // does not exist.
-func (c *Client) DeleteDeviceAttribute(ctx context.Context, nodeID, key string) error {
+func (c DevicesResource) DeleteDeviceAttribute(ctx context.Context, nodeID, key string) error {
 	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}

@@ -21,14 +21,14 @@ func TestDeviceSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Devices(ctx, Cached); err != nil {
+	if _, err := c.Devices().Devices(ctx, Cached); err != nil {
 		t.Fatal(err)
 	}
 	for setting, set := range map[string]func() error{
-		"Authorized":        func() error { return c.SetDeviceAuthorized(ctx, id, false) },
-		"KeyExpiryDisabled": func() error { return c.SetDeviceKeyExpiryDisabled(ctx, id, true) },
-		"Name":              func() error { return c.SetDeviceName(ctx, id, "gateway") },
-		"Routes":            func() error { return c.EditDeviceRoutes(ctx, id, []string{"10.0.0.0/16"}, nil) },
+		"Authorized":        func() error { return c.Devices().SetDeviceAuthorized(ctx, id, false) },
+		"KeyExpiryDisabled": func() error { return c.Devices().SetDeviceKeyExpiryDisabled(ctx, id, true) },
+		"Name":              func() error { return c.Devices().SetDeviceName(ctx, id, "gateway") },
+		"Routes":            func() error { return c.Devices().EditDeviceRoutes(ctx, id, []string{"10.0.0.0/16"}, nil) },
 	} {
 		if err := set(); err != nil {
 			t.Errorf("SetDevice%s(...): %v", setting, err)
@@ -44,14 +44,14 @@ func TestDeviceSettings(t *testing.T) {
 		return seen{Name: name, Authorized: d.Authorized, KeyExpiryDisabled: d.KeyExpiryDisabled, Routes: d.EnabledRoutes}
 	}
 	want := seen{Name: "gateway", KeyExpiryDisabled: true, Routes: []string{"10.0.0.0/16"}}
-	fresh, err := c.Device(ctx, id)
+	fresh, err := c.Devices().Device(ctx, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, summary(*fresh)); diff != "" {
 		t.Errorf("Device(...): -want, +got:\n%s", diff)
 	}
-	all, err := c.Devices(ctx, Cached)
+	all, err := c.Devices().Devices(ctx, Cached)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("Devices(...): %d, %v", len(all), err)
 	}
@@ -61,7 +61,7 @@ func TestDeviceSettings(t *testing.T) {
 	if n := sim.Calls()["GET /api/v2/tailnet/{tailnet}/devices"]; n != 1 {
 		t.Errorf("want one list call, got %d", n)
 	}
-	if err := c.EditDeviceRoutes(ctx, id, nil, []string{"10.0.0.0/16"}); err != nil {
+	if err := c.Devices().EditDeviceRoutes(ctx, id, nil, []string{"10.0.0.0/16"}); err != nil {
 		t.Errorf("EditDeviceRoutes(...) that leaves no route: %v", err)
 	}
 }
@@ -74,16 +74,16 @@ func TestDeviceAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k, v := range map[string]any{"custom:tier": "gold", "custom:level": int64(3), "custom:ok": true, "custom:gone": "soon"} {
-		if err := c.SetDeviceAttribute(ctx, id, k, v); err != nil {
+		if err := c.Devices().SetDeviceAttribute(ctx, id, k, v); err != nil {
 			t.Fatalf("SetDeviceAttribute(...): %v", err)
 		}
 	}
 	for range 2 {
-		if err := c.DeleteDeviceAttribute(ctx, id, "custom:gone"); err != nil {
+		if err := c.Devices().DeleteDeviceAttribute(ctx, id, "custom:gone"); err != nil {
 			t.Fatalf("DeleteDeviceAttribute(...): %v", err)
 		}
 	}
-	got, err := c.DeviceAttributes(ctx, id)
+	got, err := c.Devices().DeviceAttributes(ctx, id)
 	if err != nil {
 		t.Fatalf("DeviceAttributes(...): %v", err)
 	}
@@ -96,7 +96,7 @@ func TestDeviceAttributes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("DeviceAttributes(...): -want, +got:\n%s", diff)
 	}
-	if err := c.SetDeviceAttribute(ctx, id, "node:os", "mine"); ClassOf(err) != ClassInvalid {
+	if err := c.Devices().SetDeviceAttribute(ctx, id, "node:os", "mine"); ClassOf(err) != ClassInvalid {
 		t.Errorf("SetDeviceAttribute(...) of an attribute that is not custom: want Invalid, got %v", err)
 	}
 }
@@ -108,15 +108,15 @@ func TestDeviceScopes(t *testing.T) {
 		scope string
 		call  func() error
 	}{
-		"Authorized": {scope: "devices:core", call: func() error { return c.SetDeviceAuthorized(ctx, "n1", true) }},
-		"Key":        {scope: "devices:core", call: func() error { return c.SetDeviceKeyExpiryDisabled(ctx, "n1", true) }},
-		"Name":       {scope: "devices:core", call: func() error { return c.SetDeviceName(ctx, "n1", "a") }},
-		"Routes":     {scope: "devices:routes", call: func() error { return c.EditDeviceRoutes(ctx, "n1", nil, nil) }},
-		"Attributes": {scope: "devices:posture_attributes", call: func() error { _, err := c.DeviceAttributes(ctx, "n1"); return err }},
-		"Attribute":  {scope: "devices:posture_attributes", call: func() error { return c.SetDeviceAttribute(ctx, "n1", "custom:a", true) }},
-		"AuthKeys":   {scope: "auth_keys", call: func() error { _, err := c.AuthKeys(ctx, Cached); return err }},
+		"Authorized": {scope: "devices:core", call: func() error { return c.Devices().SetDeviceAuthorized(ctx, "n1", true) }},
+		"Key":        {scope: "devices:core", call: func() error { return c.Devices().SetDeviceKeyExpiryDisabled(ctx, "n1", true) }},
+		"Name":       {scope: "devices:core", call: func() error { return c.Devices().SetDeviceName(ctx, "n1", "a") }},
+		"Routes":     {scope: "devices:routes", call: func() error { return c.Devices().EditDeviceRoutes(ctx, "n1", nil, nil) }},
+		"Attributes": {scope: "devices:posture_attributes", call: func() error { _, err := c.Devices().DeviceAttributes(ctx, "n1"); return err }},
+		"Attribute":  {scope: "devices:posture_attributes", call: func() error { return c.Devices().SetDeviceAttribute(ctx, "n1", "custom:a", true) }},
+		"AuthKeys":   {scope: "auth_keys", call: func() error { _, err := c.Keys().AuthKeys(ctx, Cached); return err }},
 		"AuthKey": {scope: "auth_keys", call: func() error {
-			_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+			_, err := c.Keys().CreateAuthKey(ctx, AuthKeyRequest{Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 			return err
 		}},
 	}

@@ -32,12 +32,15 @@ type DNS struct {
 
 type dnsConfiguration = tsclient.DNSConfiguration
 
+// A DNSResource calls the API for the tailnet's DNS settings.
+type DNSResource struct{ *core }
+
 // MagicDNS reports whether MagicDNS is on.
-func (c *Client) MagicDNS(ctx context.Context, staleness Staleness) (bool, error) {
+func (c DNSResource) MagicDNS(ctx context.Context, staleness Staleness) (bool, error) {
 	return c.values.magicDNS.get(ctx, c.maxAge(staleness))
 }
 
-func (c *Client) loadMagicDNS(ctx context.Context) (bool, error) {
+func (c DNSResource) loadMagicDNS(ctx context.Context) (bool, error) {
 	p, err := c.api.DNS().Preferences(ctx)
 	if err != nil {
 		return false, classify(err, scopeDNS, true)
@@ -46,11 +49,11 @@ func (c *Client) loadMagicDNS(ctx context.Context) (bool, error) {
 }
 
 // DNS returns the tailnet's DNS settings from a shared response.
-func (c *Client) DNS(ctx context.Context, staleness Staleness) (DNS, error) {
+func (c DNSResource) DNS(ctx context.Context, staleness Staleness) (DNS, error) {
 	return c.values.dns.get(ctx, c.maxAge(staleness))
 }
 
-func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
+func (c DNSResource) loadDNS(ctx context.Context) (DNS, error) {
 	api := c.api.DNS()
 	ns, err := api.Nameservers(ctx)
 	if err != nil {
@@ -70,12 +73,12 @@ func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
 
 // OverrideLocalDNS reports whether the tailnet's nameservers replace the devices' own nameservers.
 // Only an alpha endpoint of the API has this setting.
-func (c *Client) OverrideLocalDNS(ctx context.Context, staleness Staleness) (bool, error) {
+func (c DNSResource) OverrideLocalDNS(ctx context.Context, staleness Staleness) (bool, error) {
 	conf, err := c.values.configuration.get(ctx, c.maxAge(staleness))
 	return conf.Preferences.OverrideLocalDNS, err
 }
 
-func (c *Client) loadConfiguration(ctx context.Context) (dnsConfiguration, error) {
+func (c DNSResource) loadConfiguration(ctx context.Context) (dnsConfiguration, error) {
 	conf, err := c.api.DNS().Configuration(ctx)
 	if err != nil {
 		return dnsConfiguration{}, classify(err, scopeDNS, true)
@@ -83,7 +86,7 @@ func (c *Client) loadConfiguration(ctx context.Context) (dnsConfiguration, error
 	return *conf, nil
 }
 
-func (c *Client) expireDNS() {
+func (c DNSResource) expireDNS() {
 	c.values.dns.expire()
 	c.values.magicDNS.expire()
 	c.values.configuration.expire()

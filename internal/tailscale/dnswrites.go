@@ -31,7 +31,7 @@ type dnsDocument struct {
 
 // dnsDocument returns the DNS configuration, or nil if the API answers that there is none. That may
 // mean that it has no such endpoint, and it does not mean that nameservers have no settings.
-func (c *Client) dnsDocument(ctx context.Context) (*dnsDocument, error) {
+func (c DNSResource) dnsDocument(ctx context.Context) (*dnsDocument, error) {
 	d := &dnsDocument{}
 	err := c.raw(ctx, scopeDNS, http.MethodGet, nil, &d.fields, "tailnet", c.tailnet, "dns", "configuration")
 	if IsNotFound(err) {
@@ -64,7 +64,7 @@ func keepsAny(current, next []string) bool {
 // writeRich writes the whole configuration, as set changes it, if nameservers have settings that a
 // narrow call would drop, and reports whether it did. Without a configuration to read, keeps reports
 // whether the call would keep a nameserver, whose settings are then unknown.
-func (c *Client) writeRich(ctx context.Context, set func(*dnsDocument) error, keeps func() (bool, error)) (written bool, err error) {
+func (c DNSResource) writeRich(ctx context.Context, set func(*dnsDocument) error, keeps func() (bool, error)) (written bool, err error) {
 	d, err := c.dnsDocument(ctx)
 	if err != nil {
 		return false, err
@@ -85,7 +85,7 @@ func (c *Client) writeRich(ctx context.Context, set func(*dnsDocument) error, ke
 	return true, c.putDNSDocument(ctx, d)
 }
 
-func (c *Client) putDNSDocument(ctx context.Context, d *dnsDocument) error {
+func (c DNSResource) putDNSDocument(ctx context.Context, d *dnsDocument) error {
 	names := namesOf[dnsConfiguration]()
 	_, err := c.writeKeeping(ctx, c.dnsWrite("configuration"), d.fields.only(names...), d.fields.without(names...))
 	var e *Error
@@ -98,7 +98,7 @@ func (c *Client) putDNSDocument(ctx context.Context, d *dnsDocument) error {
 }
 
 // dnsWrite returns a write of a part of the DNS settings.
-func (c *Client) dnsWrite(part string) request {
+func (c DNSResource) dnsWrite(part string) request {
 	return request{scope: scopeDNSWrite, method: http.MethodPost, path: []string{"tailnet", c.tailnet, "dns", part}, tailnet: true}
 }
 
@@ -180,7 +180,7 @@ func canonicalAddress(a string) string {
 
 // SetNameservers replaces the global nameservers. Those that stay keep their settings. The API
 // turns MagicDNS off when the list becomes empty.
-func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
+func (c DNSResource) SetNameservers(ctx context.Context, addresses []string) error {
 	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
 }
 
 // SetSearchPaths replaces the search paths.
-func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
+func (c DNSResource) SetSearchPaths(ctx context.Context, paths []string) error {
 	domains := map[string][]string{}
 	for _, p := range paths {
 		domains[p] = nil
@@ -213,7 +213,7 @@ func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
 // settings afterwards. It removes domains with an empty list, and leaves other domains unchanged. It
 // returns an error if the tailnet has other nameservers for the domains afterwards: without one, a
 // caller would repeat a write that the API ignores, and nobody would know.
-func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
+func (c DNSResource) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
 	if err := c.checkDomains(domains); err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 // patchSplitDNS sets the nameservers of domains by the call for them alone. null removes a domain
 // (OpenAPI, PATCH /tailnet/{tailnet}/dns/split-dns). The effect of an empty list is not documented, so
 // it is the second attempt.
-func (c *Client) patchSplitDNS(ctx context.Context, domains map[string][]string) error {
+func (c DNSResource) patchSplitDNS(ctx context.Context, domains map[string][]string) error {
 	patch, removed := make(map[string][]string, len(domains)), map[string][]string{}
 	for domain, ns := range domains {
 		patch[domain] = nil
@@ -276,7 +276,7 @@ func (c *Client) patchSplitDNS(ctx context.Context, domains map[string][]string)
 const maxNamedDomains = 3
 
 // sendSplitDNS changes the domains that are named. It does not rely on the response.
-func (c *Client) sendSplitDNS(ctx context.Context, domains map[string][]string) error {
+func (c DNSResource) sendSplitDNS(ctx context.Context, domains map[string][]string) error {
 	r := c.dnsWrite("split-dns")
 	r.method = http.MethodPatch
 	var err error
@@ -288,7 +288,7 @@ func (c *Client) sendSplitDNS(ctx context.Context, domains map[string][]string) 
 }
 
 // ignoredDomains returns the domains for which the tailnet has other nameservers than those, sorted.
-func (c *Client) ignoredDomains(ctx context.Context, domains map[string][]string) ([]string, error) {
+func (c DNSResource) ignoredDomains(ctx context.Context, domains map[string][]string) ([]string, error) {
 	all, err := c.api.DNS().SplitDNS(ctx)
 	if err != nil {
 		return nil, classify(err, scopeDNS, true)
@@ -317,7 +317,7 @@ func sameAddresses(a, b []string) bool {
 }
 
 // SetMagicDNS turns MagicDNS on or off.
-func (c *Client) SetMagicDNS(ctx context.Context, enabled bool) error {
+func (c DNSResource) SetMagicDNS(ctx context.Context, enabled bool) error {
 	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
@@ -327,7 +327,7 @@ func (c *Client) SetMagicDNS(ctx context.Context, enabled bool) error {
 
 // SetOverrideLocalDNS changes only that setting. The API can only replace the whole configuration,
 // so a concurrent write of another client may be lost.
-func (c *Client) SetOverrideLocalDNS(ctx context.Context, enabled bool) error {
+func (c DNSResource) SetOverrideLocalDNS(ctx context.Context, enabled bool) error {
 	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}

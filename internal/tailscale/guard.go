@@ -36,13 +36,13 @@ func (c *Client) Guarded(g Guard) *Client {
 	if g == nil {
 		return c
 	}
-	out := *c
+	out := *c.core
 	out.guard = g
-	return &out
+	return &Client{&out}
 }
 
 // checkService returns an error if a service may not be written, or may not have the tags.
-func (c *Client) checkService(name string, tags ...string) error {
+func (c ServicesResource) checkService(name string, tags ...string) error {
 	if c.guard == nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (c *Client) checkService(name string, tags ...string) error {
 }
 
 // checkTags returns an error if a key with the tags may not be created.
-func (c *Client) checkTags(tags []string) error {
+func (c *core) checkTags(tags []string) error {
 	if c.guard == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (c *Client) checkTags(tags []string) error {
 // checkRevoke returns an error if a key is not an auth key, or may not be revoked. The API deletes
 // OAuth clients, federated identities and API tokens by the same path, so the type is checked for
 // clients without a guard, too. A key that no longer exists is permitted.
-func (c *Client) checkRevoke(ctx context.Context, id string) error {
+func (c KeysResource) checkRevoke(ctx context.Context, id string) error {
 	k, err := c.AuthKey(ctx, id)
 	if IsNotFound(err) {
 		return nil
@@ -86,7 +86,7 @@ func (c *Client) checkRevoke(ctx context.Context, id string) error {
 
 // checkDevice returns an error if a device may not be changed or deleted, or may not have the tags.
 // A device that no longer exists is permitted.
-func (c *Client) checkDevice(ctx context.Context, nodeID string, tags ...string) error {
+func (c DevicesResource) checkDevice(ctx context.Context, nodeID string, tags ...string) error {
 	if c.guard == nil {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (c *Client) checkDevice(ctx context.Context, nodeID string, tags ...string)
 
 // checkDomains returns an error if devices may not be configured to use other nameservers for the
 // domains.
-func (c *Client) checkDomains(domains map[string][]string) error {
+func (c DNSResource) checkDomains(domains map[string][]string) error {
 	if c.guard == nil {
 		return nil
 	}

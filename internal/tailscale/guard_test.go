@@ -73,51 +73,54 @@ func TestGuard(t *testing.T) {
 		call   func() error
 		beyond bool
 	}{
-		"PutService": {call: func() error { _, err := c.PutService(ctx, Service{Name: "svc:blog"}); return err }, beyond: true},
+		"PutService": {call: func() error { _, err := c.Services().PutService(ctx, Service{Name: "svc:blog"}); return err }, beyond: true},
 		"PutServiceTags": {call: func() error {
-			_, err := c.PutService(ctx, Service{Name: "svc:shop", Tags: []string{"tag:x"}})
+			_, err := c.Services().PutService(ctx, Service{Name: "svc:shop", Tags: []string{"tag:x"}})
 			return err
 		}, beyond: true},
-		"DeleteService":        {call: func() error { return c.DeleteService(ctx, "svc:blog") }, beyond: true},
-		"DeleteServiceOurs":    {call: func() error { return c.DeleteService(ctx, "svc:shop") }},
-		"ApproveHost":          {call: func() error { _, err := c.ApproveHost(ctx, "svc:blog", "nOurs"); return err }, beyond: true},
-		"DeleteDevice":         {call: func() error { return c.DeleteDevice(ctx, "nTheirs") }, beyond: true},
-		"DeleteDevicePerson":   {call: func() error { return c.DeleteDevice(ctx, "nPerson") }, beyond: true},
-		"DeleteDeviceUnlisted": {call: func() error { return c.DeleteDevice(ctx, "nNew") }, beyond: true},
-		"SetDeviceTags":        {call: func() error { return c.SetDeviceTags(ctx, "nOurs", []string{"tag:x"}) }, beyond: true},
-		"SetDeviceTagsTheirs":  {call: func() error { return c.SetDeviceTags(ctx, "nTheirs", []string{"tag:shop"}) }, beyond: true},
-		"SetDeviceAuthorized":  {call: func() error { return c.SetDeviceAuthorized(ctx, "nTheirs", true) }, beyond: true},
-		"SetDeviceName":        {call: func() error { return c.SetDeviceName(ctx, "nTheirs", "x") }, beyond: true},
-		"EditDeviceRoutes":     {call: func() error { return c.EditDeviceRoutes(ctx, "nTheirs", nil, nil) }, beyond: true},
-		"SetDeviceKeyExpiry":   {call: func() error { return c.SetDeviceKeyExpiryDisabled(ctx, "nTheirs", true) }, beyond: true},
-		"SetDeviceAttribute":   {call: func() error { return c.SetDeviceAttribute(ctx, "nTheirs", "custom:x", 1) }, beyond: true},
-		"DelDeviceAttribute":   {call: func() error { return c.DeleteDeviceAttribute(ctx, "nTheirs", "custom:x") }, beyond: true},
-		"SetDeviceNameOurs":    {call: func() error { return c.SetDeviceName(ctx, "nOurs", "x") }},
+		"DeleteService":        {call: func() error { return c.Services().DeleteService(ctx, "svc:blog") }, beyond: true},
+		"DeleteServiceOurs":    {call: func() error { return c.Services().DeleteService(ctx, "svc:shop") }},
+		"ApproveHost":          {call: func() error { _, err := c.Services().ApproveHost(ctx, "svc:blog", "nOurs"); return err }, beyond: true},
+		"DeleteDevice":         {call: func() error { return c.Devices().DeleteDevice(ctx, "nTheirs") }, beyond: true},
+		"DeleteDevicePerson":   {call: func() error { return c.Devices().DeleteDevice(ctx, "nPerson") }, beyond: true},
+		"DeleteDeviceUnlisted": {call: func() error { return c.Devices().DeleteDevice(ctx, "nNew") }, beyond: true},
+		"SetDeviceTags":        {call: func() error { return c.Devices().SetDeviceTags(ctx, "nOurs", []string{"tag:x"}) }, beyond: true},
+		"SetDeviceTagsTheirs":  {call: func() error { return c.Devices().SetDeviceTags(ctx, "nTheirs", []string{"tag:shop"}) }, beyond: true},
+		"SetDeviceAuthorized":  {call: func() error { return c.Devices().SetDeviceAuthorized(ctx, "nTheirs", true) }, beyond: true},
+		"SetDeviceName":        {call: func() error { return c.Devices().SetDeviceName(ctx, "nTheirs", "x") }, beyond: true},
+		"EditDeviceRoutes":     {call: func() error { return c.Devices().EditDeviceRoutes(ctx, "nTheirs", nil, nil) }, beyond: true},
+		"SetDeviceKeyExpiry":   {call: func() error { return c.Devices().SetDeviceKeyExpiryDisabled(ctx, "nTheirs", true) }, beyond: true},
+		"SetDeviceAttribute":   {call: func() error { return c.Devices().SetDeviceAttribute(ctx, "nTheirs", "custom:x", 1) }, beyond: true},
+		"DelDeviceAttribute":   {call: func() error { return c.Devices().DeleteDeviceAttribute(ctx, "nTheirs", "custom:x") }, beyond: true},
+		"SetDeviceNameOurs":    {call: func() error { return c.Devices().SetDeviceName(ctx, "nOurs", "x") }},
 		"CreateKey": {call: func() error {
-			_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:x"}})
+			_, err := c.Keys().CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:x"}})
 			return err
 		}, beyond: true},
-		"CreateKeyUntagged": {call: func() error { _, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true}); return err }, beyond: true},
+		"CreateKeyUntagged": {call: func() error { _, err := c.Keys().CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true}); return err }, beyond: true},
 		"CreateAuthKey": {call: func() error {
-			_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:x"}})
+			_, err := c.Keys().CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:x"}})
 			return err
 		}, beyond: true},
 		"CreateOAuthClient": {call: func() error {
-			_, err := c.CreateOAuthClient(ctx, OAuthClientRequest{Tags: []string{"tag:x"}})
+			_, err := c.TrustCredentials().CreateOAuthClient(ctx, OAuthClientRequest{Tags: []string{"tag:x"}})
 			return err
 		}, beyond: true},
-		"SetOAuthClient":      {call: func() error { return c.SetOAuthClient(ctx, "k", OAuthClientRequest{}) }, beyond: true},
-		"CreateIdentity":      {call: func() error { _, err := c.CreateFederatedIdentity(ctx, FederatedIdentityRequest{}); return err }, beyond: true},
-		"SetIdentity":         {call: func() error { return c.SetFederatedIdentity(ctx, "k", FederatedIdentityRequest{}) }, beyond: true},
-		"RevokeAuthKeyOurs":   {call: func() error { return c.RevokeAuthKey(ctx, "kOurs") }},
-		"RevokeAuthKey":       {call: func() error { return c.RevokeAuthKey(ctx, "kTheirs") }, beyond: true},
-		"RevokeClient":        {call: func() error { return c.RevokeAuthKey(ctx, "kClient") }, beyond: true},
-		"PatchSplitDNS":       {call: func() error { return c.PatchSplitDNS(ctx, map[string][]string{"example.com": nil}) }, beyond: true},
-		"PatchSplitDNSOurs":   {call: func() error { return c.PatchSplitDNS(ctx, map[string][]string{"shop.example.com": nil}) }},
-		"SetNameservers":      {call: func() error { return c.SetNameservers(ctx, nil) }, beyond: true},
-		"SetSearchPaths":      {call: func() error { return c.SetSearchPaths(ctx, []string{"example.com"}) }, beyond: true},
-		"SetMagicDNS":         {call: func() error { return c.SetMagicDNS(ctx, false) }, beyond: true},
-		"SetOverrideLocalDNS": {call: func() error { return c.SetOverrideLocalDNS(ctx, true) }, beyond: true},
+		"SetOAuthClient": {call: func() error { return c.TrustCredentials().SetOAuthClient(ctx, "k", OAuthClientRequest{}) }, beyond: true},
+		"CreateIdentity": {call: func() error {
+			_, err := c.TrustCredentials().CreateFederatedIdentity(ctx, FederatedIdentityRequest{})
+			return err
+		}, beyond: true},
+		"SetIdentity":         {call: func() error { return c.TrustCredentials().SetFederatedIdentity(ctx, "k", FederatedIdentityRequest{}) }, beyond: true},
+		"RevokeAuthKeyOurs":   {call: func() error { return c.Keys().RevokeAuthKey(ctx, "kOurs") }},
+		"RevokeAuthKey":       {call: func() error { return c.Keys().RevokeAuthKey(ctx, "kTheirs") }, beyond: true},
+		"RevokeClient":        {call: func() error { return c.Keys().RevokeAuthKey(ctx, "kClient") }, beyond: true},
+		"PatchSplitDNS":       {call: func() error { return c.DNS().PatchSplitDNS(ctx, map[string][]string{"example.com": nil}) }, beyond: true},
+		"PatchSplitDNSOurs":   {call: func() error { return c.DNS().PatchSplitDNS(ctx, map[string][]string{"shop.example.com": nil}) }},
+		"SetNameservers":      {call: func() error { return c.DNS().SetNameservers(ctx, nil) }, beyond: true},
+		"SetSearchPaths":      {call: func() error { return c.DNS().SetSearchPaths(ctx, []string{"example.com"}) }, beyond: true},
+		"SetMagicDNS":         {call: func() error { return c.DNS().SetMagicDNS(ctx, false) }, beyond: true},
+		"SetOverrideLocalDNS": {call: func() error { return c.DNS().SetOverrideLocalDNS(ctx, true) }, beyond: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -130,11 +133,11 @@ func TestGuard(t *testing.T) {
 	}
 	writes = nil
 	for _, id := range []string{"kClient", "kFederated", "kToken"} {
-		if err := whole.RevokeAuthKey(ctx, id); err == nil || len(writes) > 0 {
+		if err := whole.Keys().RevokeAuthKey(ctx, id); err == nil || len(writes) > 0 {
 			t.Errorf("RevokeAuthKey(%q) without a guard: want a refusal, got %v and the writes %v", id, err, writes)
 		}
 	}
-	if err := whole.RevokeAuthKey(ctx, "kTheirs"); err != nil || len(writes) != 1 {
+	if err := whole.Keys().RevokeAuthKey(ctx, "kTheirs"); err != nil || len(writes) != 1 {
 		t.Errorf("RevokeAuthKey(...) without a guard: want the key to be deleted, got %v and the writes %v", err, writes)
 	}
 	if whole.guard != nil || whole.Guarded(nil) != whole {

@@ -55,10 +55,13 @@ func TestHostileReplies(t *testing.T) {
 		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}
 	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
-	device := func(ctx context.Context, c *Client) error { _, err := c.Device(ctx, "n1"); return err }
-	devices := func(ctx context.Context, c *Client) error { _, err := c.Devices(ctx, Cached); return err }
-	service := func(ctx context.Context, c *Client) error { _, err := c.Service(ctx, "svc:a"); return err }
-	policy := func(ctx context.Context, c *Client) error { _, err := c.PolicyFile(ctx, Cached); return err }
+	device := func(ctx context.Context, c *Client) error { _, err := c.Devices().Device(ctx, "n1"); return err }
+	devices := func(ctx context.Context, c *Client) error { _, err := c.Devices().Devices(ctx, Cached); return err }
+	service := func(ctx context.Context, c *Client) error { _, err := c.Services().Service(ctx, "svc:a"); return err }
+	policy := func(ctx context.Context, c *Client) error {
+		_, err := c.PolicyFile().PolicyFile(ctx, Cached)
+		return err
+	}
 	cases := map[string]struct {
 		reason string
 		answer http.HandlerFunc

@@ -81,7 +81,7 @@ func namesOf[T any]() []string {
 
 // replace replaces the object at the path of a write, and keeps the fields of the current one that
 // are neither in the request nor in fields.
-func (c *Client) replace(ctx context.Context, r request, body any, fields ...string) error {
+func (c *core) replace(ctx context.Context, r request, body any, fields ...string) error {
 	var current Fields
 	if err := c.raw(ctx, r.scope, http.MethodGet, nil, &current, r.path...); ignoreNotFound(err) != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *Client) replace(ctx context.Context, r request, body any, fields ...str
 // it is sent again without the latter, because no document says whether the API accepts them: what a
 // write may not have, nobody has set by one. It returns the body of the response, which may be
 // anything.
-func (c *Client) writeKeeping(ctx context.Context, r request, own, others Fields) ([]byte, error) {
+func (c *core) writeKeeping(ctx context.Context, r request, own, others Fields) ([]byte, error) {
 	for {
 		all := maps.Clone(own)
 		maps.Copy(all, others)

@@ -39,7 +39,7 @@ const (
 	shareWhole share = "owns the whole list"
 )
 
-// A writeRow describes a method of Client that writes.
+// A writeRow describes a method of a resource of Client that writes.
 type writeRow struct {
 	share share
 
@@ -115,48 +115,48 @@ func (w *keeper) dnsAfter(t *testing.T, write func() error, change func(c *tscli
 	}
 }
 
-// writeRows has a row for each method of Client that sends a PUT, POST or PATCH.
+// writeRows has a row for each method of a resource of Client that sends a PUT, POST or PATCH.
 var writeRows = map[string]writeRow{
-	"ApproveHost":                {share: shareOne},
-	"CreateAuthKey":              {share: shareNew},
-	"CreateFederatedIdentity":    {share: shareNew},
-	"CreateOAuthClient":          {share: shareNew},
-	"CreatePostureIntegration":   {share: shareNew},
-	"CreateWebhook":              {share: shareNew},
-	"EditPolicyFile":             {share: shareKeep, check: keepsPolicy},
-	"EditDeviceRoutes":           {share: shareKeep, check: keepsRoutes},
-	"PatchSettings":              {share: sharePatch},
-	"PatchSplitDNS":              {share: shareKeep, check: keepsSplitDNS},
-	"PutService":                 {share: shareKeep, check: keepsService},
-	"RotateWebhookSecret":        {share: shareOne},
-	"SetContact":                 {share: sharePatch},
-	"SetDeviceAttribute":         {share: shareOne},
-	"SetDeviceAuthorized":        {share: shareOne},
-	"SetDeviceKeyExpiryDisabled": {share: shareOne},
-	"SetDeviceName":              {share: shareOne},
-	"SetDeviceTags":              {share: shareWhole},
-	"SetFederatedIdentity":       {share: shareKeep, check: keepsFederatedIdentity},
-	"SetLogstreamConfiguration":  {share: shareKeep, check: keepsLogstream},
-	"SetMagicDNS": {share: shareKeep, check: func(t *testing.T, w *keeper) {
-		w.dnsAfter(t, func() error { return w.SetMagicDNS(w.ctx, false) }, func(c *tsclient.DNSConfiguration) { c.Preferences.MagicDNS = false })
-		w.stays(t, "/tailnet/-/dns/preferences", func() error { return w.SetMagicDNS(w.ctx, true) })
+	"DNS.PatchSplitDNS": {share: shareKeep, check: keepsSplitDNS},
+	"DNS.SetMagicDNS": {share: shareKeep, check: func(t *testing.T, w *keeper) {
+		w.dnsAfter(t, func() error { return w.DNS().SetMagicDNS(w.ctx, false) }, func(c *tsclient.DNSConfiguration) { c.Preferences.MagicDNS = false })
+		w.stays(t, "/tailnet/-/dns/preferences", func() error { return w.DNS().SetMagicDNS(w.ctx, true) })
 	}},
-	"SetNameservers": {share: shareKeep, check: keepsNameservers},
-	"SetOAuthClient": {share: shareKeep, check: keepsOAuthClient},
-	"SetOverrideLocalDNS": {share: shareKeep, check: func(t *testing.T, w *keeper) {
-		w.dnsAfter(t, func() error { return w.SetOverrideLocalDNS(w.ctx, true) }, func(c *tsclient.DNSConfiguration) { c.Preferences.OverrideLocalDNS = true })
+	"DNS.SetNameservers": {share: shareKeep, check: keepsNameservers},
+	"DNS.SetOverrideLocalDNS": {share: shareKeep, check: func(t *testing.T, w *keeper) {
+		w.dnsAfter(t, func() error { return w.DNS().SetOverrideLocalDNS(w.ctx, true) }, func(c *tsclient.DNSConfiguration) { c.Preferences.OverrideLocalDNS = true })
 		enabled := true
 		w.stays(t, "/tailnet/-/dns/configuration", func() error {
 			enabled = !enabled
-			return w.SetOverrideLocalDNS(w.ctx, enabled)
+			return w.DNS().SetOverrideLocalDNS(w.ctx, enabled)
 		})
 	}},
-	"SetSearchPaths": {share: shareKeep, check: func(t *testing.T, w *keeper) {
-		w.dnsAfter(t, func() error { return w.SetSearchPaths(w.ctx, []string{"b.example"}) }, func(c *tsclient.DNSConfiguration) { c.SearchPaths = []string{"b.example"} })
-		w.stays(t, "/tailnet/-/dns/searchpaths", func() error { return w.SetSearchPaths(w.ctx, []string{"c.example"}) })
+	"DNS.SetSearchPaths": {share: shareKeep, check: func(t *testing.T, w *keeper) {
+		w.dnsAfter(t, func() error { return w.DNS().SetSearchPaths(w.ctx, []string{"b.example"}) }, func(c *tsclient.DNSConfiguration) { c.SearchPaths = []string{"b.example"} })
+		w.stays(t, "/tailnet/-/dns/searchpaths", func() error { return w.DNS().SetSearchPaths(w.ctx, []string{"c.example"}) })
 	}},
-	"SetWebhookSubscriptions":  {share: shareWhole},
-	"UpdatePostureIntegration": {share: sharePatch},
+	"Devices.EditDeviceRoutes":                 {share: shareKeep, check: keepsRoutes},
+	"Devices.SetDeviceAttribute":               {share: shareOne},
+	"Devices.SetDeviceAuthorized":              {share: shareOne},
+	"Devices.SetDeviceKeyExpiryDisabled":       {share: shareOne},
+	"Devices.SetDeviceName":                    {share: shareOne},
+	"Devices.SetDeviceTags":                    {share: shareWhole},
+	"Keys.CreateAuthKey":                       {share: shareNew},
+	"Logging.SetLogstreamConfiguration":        {share: shareKeep, check: keepsLogstream},
+	"PolicyFile.EditPolicyFile":                {share: shareKeep, check: keepsPolicy},
+	"Posture.CreatePostureIntegration":         {share: shareNew},
+	"Posture.UpdatePostureIntegration":         {share: sharePatch},
+	"Services.ApproveHost":                     {share: shareOne},
+	"Services.PutService":                      {share: shareKeep, check: keepsService},
+	"Tailnet.PatchSettings":                    {share: sharePatch},
+	"Tailnet.SetContact":                       {share: sharePatch},
+	"TrustCredentials.CreateFederatedIdentity": {share: shareNew},
+	"TrustCredentials.CreateOAuthClient":       {share: shareNew},
+	"TrustCredentials.SetFederatedIdentity":    {share: shareKeep, check: keepsFederatedIdentity},
+	"TrustCredentials.SetOAuthClient":          {share: shareKeep, check: keepsOAuthClient},
+	"Webhooks.CreateWebhook":                   {share: shareNew},
+	"Webhooks.RotateWebhookSecret":             {share: shareOne},
+	"Webhooks.SetWebhookSubscriptions":         {share: shareWhole},
 }
 
 // TestWriteRows compares the methods that write with the rows.
@@ -192,11 +192,11 @@ func TestKeptByWrites(t *testing.T) {
 }
 
 func keepsPolicy(t *testing.T, w *keeper) {
-	original, err := w.PolicyFile(w.ctx, Current)
+	original, err := w.PolicyFile().PolicyFile(w.ctx, Current)
 	w.ok(t, err)
-	_, err = w.EditPolicyFile(w.ctx, func(text string) (string, error) { return "// Of an admin.\n" + text, nil })
+	_, err = w.PolicyFile().EditPolicyFile(w.ctx, func(text string) (string, error) { return "// Of an admin.\n" + text, nil })
 	w.ok(t, err)
-	updated, err := w.PolicyFile(w.ctx, Current)
+	updated, err := w.PolicyFile().PolicyFile(w.ctx, Current)
 	w.ok(t, err)
 	if diff := cmp.Diff("// Of an admin.\n"+original.Text, updated.Text); diff != "" {
 		t.Errorf("the policy file: -want, +got:\n%s", diff)
@@ -207,11 +207,11 @@ func keepsRoutes(t *testing.T, w *keeper) {
 	id, err := w.sim.Join(tailnetsim.Puppet{Hostname: "router", Tags: []string{"tag:k8s"}, Routes: []string{"10.0.0.0/16"}})
 	w.ok(t, err)
 	// The product's list is older than the approval of the exit node.
-	_, err = w.Devices(w.ctx, Cached)
+	_, err = w.Devices().Devices(w.ctx, Cached)
 	w.ok(t, err)
 	w.ok(t, w.admin.Devices().SetSubnetRoutes(w.ctx, id, []string{"::/0", "0.0.0.0/0"}))
-	w.ok(t, w.EditDeviceRoutes(w.ctx, id, []string{"10.0.0.0/16", "10.1.0.0/16"}, nil))
-	w.ok(t, w.EditDeviceRoutes(w.ctx, id, nil, []string{"10.1.0.0/16"}))
+	w.ok(t, w.Devices().EditDeviceRoutes(w.ctx, id, []string{"10.0.0.0/16", "10.1.0.0/16"}, nil))
+	w.ok(t, w.Devices().EditDeviceRoutes(w.ctx, id, nil, []string{"10.1.0.0/16"}))
 	got, err := w.admin.Devices().SubnetRoutes(w.ctx, id)
 	w.ok(t, err)
 	if diff := cmp.Diff([]string{"0.0.0.0/0", "10.0.0.0/16", "::/0"}, got.Enabled); diff != "" {
@@ -223,47 +223,47 @@ func keepsNameservers(t *testing.T, w *keeper) {
 	// A spelling of an address that the API does not return.
 	for _, keeps := range []bool{false, true} {
 		w.ok(t, w.sim.SetSwitches(func(s *tailnetsim.Switches) { s.KeepResolverSettings = keeps }))
-		w.dnsAfter(t, func() error { return w.SetNameservers(w.ctx, []string{"9.9.9.9", "1.1.1.1"}) }, func(c *tsclient.DNSConfiguration) {
+		w.dnsAfter(t, func() error { return w.DNS().SetNameservers(w.ctx, []string{"9.9.9.9", "1.1.1.1"}) }, func(c *tsclient.DNSConfiguration) {
 			c.Nameservers = []tsclient.DNSConfigurationResolver{{Address: "9.9.9.9"}, {Address: "1.1.1.1", UseWithExitNode: true}}
 		})
 	}
-	w.dnsAfter(t, func() error { return w.SetNameservers(w.ctx, []string{"8.8.8.8"}) }, func(c *tsclient.DNSConfiguration) {
+	w.dnsAfter(t, func() error { return w.DNS().SetNameservers(w.ctx, []string{"8.8.8.8"}) }, func(c *tsclient.DNSConfiguration) {
 		c.Nameservers = []tsclient.DNSConfigurationResolver{{Address: "8.8.8.8"}}
 	})
-	w.stays(t, "/tailnet/-/dns/nameservers", func() error { return w.SetNameservers(w.ctx, []string{"8.8.8.8"}) })
+	w.stays(t, "/tailnet/-/dns/nameservers", func() error { return w.DNS().SetNameservers(w.ctx, []string{"8.8.8.8"}) })
 }
 
 func keepsSplitDNS(t *testing.T, w *keeper) {
 	for _, keeps := range []bool{false, true} {
 		w.ok(t, w.sim.SetSwitches(func(s *tailnetsim.Switches) { s.KeepResolverSettings = keeps }))
 		add := map[string][]string{"a.example": {"FD7A:0::53", "10.0.0.1"}, "b.example": nil}
-		w.dnsAfter(t, func() error { return w.PatchSplitDNS(w.ctx, add) }, func(c *tsclient.DNSConfiguration) {
+		w.dnsAfter(t, func() error { return w.DNS().PatchSplitDNS(w.ctx, add) }, func(c *tsclient.DNSConfiguration) {
 			c.SplitDNS["a.example"] = []tsclient.DNSConfigurationResolver{{Address: "fd7a::53", UseWithExitNode: true}, {Address: "10.0.0.1"}}
 			delete(c.SplitDNS, "b.example")
 		})
 	}
 	previous := w.sim.Calls()["POST /api/v2/tailnet/{tailnet}/dns/configuration"]
-	w.ok(t, w.PatchSplitDNS(w.ctx, map[string][]string{"c.example": {"10.0.0.3"}}))
+	w.ok(t, w.DNS().PatchSplitDNS(w.ctx, map[string][]string{"c.example": {"10.0.0.3"}}))
 	if current := w.sim.Calls()["POST /api/v2/tailnet/{tailnet}/dns/configuration"]; current != previous {
 		t.Error("a write of a domain without such settings replaces the configuration of the whole tailnet")
 	}
 }
 
 func keepsService(t *testing.T, w *keeper) {
-	s, err := w.PutService(w.ctx, Service{Name: "svc:web", Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}})
+	s, err := w.Services().PutService(w.ctx, Service{Name: "svc:web", Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}})
 	w.ok(t, err)
 	w.stays(t, "/tailnet/-/vip-services/svc:web", func() error {
-		current, err := w.Service(w.ctx, "svc:web")
+		current, err := w.Services().Service(w.ctx, "svc:web")
 		w.ok(t, err)
 		current.Comment += "x"
 		current.Addrs = s.Addrs
-		_, err = w.PutService(w.ctx, *current)
+		_, err = w.Services().PutService(w.ctx, *current)
 		return err
 	})
 	// The body of the reply may be anything.
 	for _, body := range []string{"empty", "null", "{}", `"ok"`, "[]", `{"name":"svc:other"}`, "<html>"} {
 		w.ok(t, w.sim.SetSwitches(func(sw *tailnetsim.Switches) { sw.Replies.PutService = body }))
-		got, err := w.PutService(w.ctx, Service{Name: "svc:web", Addrs: s.Addrs, Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"}, Comment: body})
+		got, err := w.Services().PutService(w.ctx, Service{Name: "svc:web", Addrs: s.Addrs, Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"}, Comment: body})
 		w.ok(t, err)
 		want := &Service{Name: "svc:web", Addrs: s.Addrs, Ports: []string{"tcp:80"}, Tags: []string{"tag:k8s"}, Comment: body}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -273,12 +273,12 @@ func keepsService(t *testing.T, w *keeper) {
 }
 
 func keepsOAuthClient(t *testing.T, w *keeper) {
-	k, err := w.CreateOAuthClient(w.ctx, OAuthClientRequest{Description: "one", Scopes: []string{"dns"}})
+	k, err := w.TrustCredentials().CreateOAuthClient(w.ctx, OAuthClientRequest{Description: "one", Scopes: []string{"dns"}})
 	w.ok(t, err)
 	w.stays(t, "/tailnet/-/keys/"+k.ID, func() error {
-		return w.SetOAuthClient(w.ctx, k.ID, OAuthClientRequest{Description: "two", Scopes: []string{"services"}, Tags: []string{"tag:k8s"}})
+		return w.TrustCredentials().SetOAuthClient(w.ctx, k.ID, OAuthClientRequest{Description: "two", Scopes: []string{"services"}, Tags: []string{"tag:k8s"}})
 	})
-	got, err := w.TrustCredential(w.ctx, k.ID)
+	got, err := w.TrustCredentials().TrustCredential(w.ctx, k.ID)
 	w.ok(t, err)
 	if got.Description != "two" || !slices.Equal(got.Scopes, []string{"services"}) {
 		t.Errorf("the client is not replaced: %+v", got)
@@ -287,11 +287,11 @@ func keepsOAuthClient(t *testing.T, w *keeper) {
 
 func keepsFederatedIdentity(t *testing.T, w *keeper) {
 	r := FederatedIdentityRequest{Description: "one", Scopes: []string{"dns"}, Issuer: "https://issuer.example", Subject: "a"}
-	k, err := w.CreateFederatedIdentity(w.ctx, r)
+	k, err := w.TrustCredentials().CreateFederatedIdentity(w.ctx, r)
 	w.ok(t, err)
 	r.Subject = "b"
-	w.stays(t, "/tailnet/-/keys/"+k.ID, func() error { return w.SetFederatedIdentity(w.ctx, k.ID, r) })
-	got, err := w.TrustCredential(w.ctx, k.ID)
+	w.stays(t, "/tailnet/-/keys/"+k.ID, func() error { return w.TrustCredentials().SetFederatedIdentity(w.ctx, k.ID, r) })
+	got, err := w.TrustCredentials().TrustCredential(w.ctx, k.ID)
 	w.ok(t, err)
 	if got.Subject != "b" {
 		t.Errorf("the identity is not replaced: %+v", got)
@@ -300,10 +300,10 @@ func keepsFederatedIdentity(t *testing.T, w *keeper) {
 
 func keepsLogstream(t *testing.T, w *keeper) {
 	r := LogstreamRequest{DestinationType: tsclient.LogstreamElasticEndpoint, URL: "https://logs.example.com", User: "user", Token: "notasecret"}
-	w.ok(t, w.SetLogstreamConfiguration(w.ctx, "configuration", r))
+	w.ok(t, w.Logging().SetLogstreamConfiguration(w.ctx, "configuration", r))
 	r.URL = "https://more.example.com"
-	w.stays(t, "/tailnet/-/logging/configuration/stream", func() error { return w.SetLogstreamConfiguration(w.ctx, "configuration", r) })
-	got, err := w.LogstreamConfiguration(w.ctx, "configuration")
+	w.stays(t, "/tailnet/-/logging/configuration/stream", func() error { return w.Logging().SetLogstreamConfiguration(w.ctx, "configuration", r) })
+	got, err := w.Logging().LogstreamConfiguration(w.ctx, "configuration")
 	w.ok(t, err)
 	if got == nil || got.URL != r.URL {
 		t.Errorf("the configuration is not replaced: %+v", got)
@@ -316,8 +316,8 @@ func TestPatchSplitDNSRemoves(t *testing.T) {
 		t.Run("By"+string(removal), func(t *testing.T) {
 			w := newKeeper(t)
 			w.ok(t, w.sim.SetSwitches(func(s *tailnetsim.Switches) { s.SplitDNSRemoval = removal }))
-			w.ok(t, w.PatchSplitDNS(w.ctx, map[string][]string{"a.example": {"1.1.1.1"}, "b.example": {"1.1.1.1"}, "c.example": {"1.1.1.1"}}))
-			w.ok(t, w.PatchSplitDNS(w.ctx, map[string][]string{"a.example": {}, "b.example": nil, "c.example": {"8.8.8.8"}}))
+			w.ok(t, w.DNS().PatchSplitDNS(w.ctx, map[string][]string{"a.example": {"1.1.1.1"}, "b.example": {"1.1.1.1"}, "c.example": {"1.1.1.1"}}))
+			w.ok(t, w.DNS().PatchSplitDNS(w.ctx, map[string][]string{"a.example": {}, "b.example": nil, "c.example": {"8.8.8.8"}}))
 			got, err := w.admin.DNS().SplitDNS(w.ctx)
 			w.ok(t, err)
 			if diff := cmp.Diff(tsclient.SplitDNSResponse{"c.example": {"8.8.8.8"}}, got); diff != "" {
@@ -337,7 +337,7 @@ func TestPatchSplitDNSRefused(t *testing.T) {
 	w.sim.TurnMagicDNSOn()
 	original, err := w.admin.DNS().Configuration(w.ctx)
 	w.ok(t, err)
-	err = w.PatchSplitDNS(w.ctx, map[string][]string{"a.example": {"fd7a::53", "10.0.0.1"}})
+	err = w.DNS().PatchSplitDNS(w.ctx, map[string][]string{"a.example": {"fd7a::53", "10.0.0.1"}})
 	if ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "add a global nameserver") {
 		t.Errorf("PatchSplitDNS(...): want Invalid and advice, got: %v", err)
 	}
@@ -361,15 +361,15 @@ func TestWithoutDNSDocument(t *testing.T) {
 		want  string
 	}{
 		"Kept": {write: func(c *Client, ctx context.Context) error {
-			return c.PatchSplitDNS(ctx, map[string][]string{"a.example": {"FD7A::53", "8.8.8.8"}})
+			return c.DNS().PatchSplitDNS(ctx, map[string][]string{"a.example": {"FD7A::53", "8.8.8.8"}})
 		}},
 		"Removed": {write: func(c *Client, ctx context.Context) error {
-			return c.PatchSplitDNS(ctx, map[string][]string{"b.example": nil})
+			return c.DNS().PatchSplitDNS(ctx, map[string][]string{"b.example": nil})
 		}, want: "PATCH " + split},
 		"KeptServer": {write: func(c *Client, ctx context.Context) error {
-			return c.SetNameservers(ctx, []string{"9.9.9.9", "1.1.1.1"})
+			return c.DNS().SetNameservers(ctx, []string{"9.9.9.9", "1.1.1.1"})
 		}},
-		"OtherServer": {write: func(c *Client, ctx context.Context) error { return c.SetNameservers(ctx, []string{"9.9.9.9"}) }, want: "POST " + servers},
+		"OtherServer": {write: func(c *Client, ctx context.Context) error { return c.DNS().SetNameservers(ctx, []string{"9.9.9.9"}) }, want: "POST " + servers},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -426,7 +426,7 @@ func TestPatchSplitDNSIgnored(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, requests := tc.api.client(t)
-			err := c.PatchSplitDNS(t.Context(), tc.domains)
+			err := c.DNS().PatchSplitDNS(t.Context(), tc.domains)
 			if (err == nil) != tc.ok || !tc.ok && (ClassOf(err) != ClassUnavailable || !strings.Contains(err.Error(), "a.example")) {
 				t.Errorf("\n%s\nPatchSplitDNS(...): got: %v", tc.reason, err)
 			}

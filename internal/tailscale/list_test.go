@@ -180,8 +180,8 @@ func TestDevicesAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, at := range map[string]func() (time.Time, error){
-		"DevicesAt":  func() (time.Time, error) { _, at, err := c.DevicesAt(t.Context(), 0); return at, err },
-		"ServicesAt": func() (time.Time, error) { _, at, err := c.ServicesAt(t.Context(), 0); return at, err },
+		"DevicesAt":  func() (time.Time, error) { _, at, err := c.Devices().DevicesAt(t.Context(), 0); return at, err },
+		"ServicesAt": func() (time.Time, error) { _, at, err := c.Services().ServicesAt(t.Context(), 0); return at, err },
 	} {
 		// The simulator's Date is the real clock of this machine.
 		if got, err := at(); err != nil || time.Since(got).Abs() > time.Minute {
@@ -193,16 +193,16 @@ func TestDevicesAt(t *testing.T) {
 func TestLostWriteExpiresList(t *testing.T) {
 	sim := simtest.StartAPI(t)
 	c := newClient(t, sim, nil)
-	if _, err := c.Services(t.Context(), Cached); err != nil {
+	if _, err := c.Services().Services(t.Context(), Cached); err != nil {
 		t.Fatal(err)
 	}
 	if err := sim.SetFaults(tailnetsim.Fault{Method: "PUT", Path: "vip-services", Count: 1, DropReply: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.PutService(t.Context(), Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err == nil {
+	if _, err := c.Services().PutService(t.Context(), Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err == nil {
 		t.Fatal("PutService(...): want an error of a lost reply")
 	}
-	got, err := c.Services(t.Context(), Cached)
+	got, err := c.Services().Services(t.Context(), Cached)
 	if err != nil || len(got) != 1 {
 		t.Errorf("Services(...): want the service whose reply was lost, got %v, %v", got, err)
 	}

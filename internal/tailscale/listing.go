@@ -11,7 +11,7 @@ import (
 
 // listOf makes a call whose response has a list in a field. It reads a missing field as an empty
 // list, because the published API does not promise that empty lists are sent.
-func listOf[T any](ctx context.Context, c *Client, r request, field string) ([]T, time.Time, error) {
+func listOf[T any](ctx context.Context, c *core, r request, field string) ([]T, time.Time, error) {
 	var out map[string]json.RawMessage
 	h, err := c.rawJSON(ctx, r, &out)
 	if err != nil {

@@ -66,13 +66,13 @@ func (c *Client) Signing(s *LockSigner) *Client {
 	if s == nil {
 		return c
 	}
-	out := *c
+	out := *c.core
 	out.signer = s
-	return &out
+	return &Client{&out}
 }
 
 // sign wraps the secret of a new key, if the client has a signer.
-func (c *Client) sign(k *Key) error {
+func (c KeysResource) sign(k *Key) error {
 	if c.signer == nil {
 		return nil
 	}

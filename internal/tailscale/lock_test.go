@@ -79,7 +79,7 @@ func TestSigning(t *testing.T) {
 	c := newClient(t, simtest.StartAPI(t), nil)
 	s, _, _ := newSigner(t)
 	for _, signer := range []*LockSigner{nil, s} {
-		k, err := c.Signing(signer).CreateAuthKey(t.Context(), AuthKeyRequest{Tags: []string{"tag:k8s"}, Expiry: 60e9})
+		k, err := c.Signing(signer).Keys().CreateAuthKey(t.Context(), AuthKeyRequest{Tags: []string{"tag:k8s"}, Expiry: 60e9})
 		if err != nil {
 			t.Fatal(err)
 		}

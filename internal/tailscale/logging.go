@@ -24,9 +24,12 @@ type (
 	LogstreamRequest = tsclient.SetLogstreamConfigurationRequest
 )
 
+// A LoggingResource calls the API for log streaming.
+type LoggingResource struct{ *core }
+
 // LogstreamConfiguration returns where Tailscale sends logs of a type, configuration or network. It
 // always sends a request, and returns nil if the logs are not sent.
-func (c *Client) LogstreamConfiguration(ctx context.Context, logType string) (*LogstreamConfiguration, error) {
+func (c LoggingResource) LogstreamConfiguration(ctx context.Context, logType string) (*LogstreamConfiguration, error) {
 	l, err := c.api.Logging().LogstreamConfiguration(ctx, tsclient.LogType(logType))
 	err = classify(err, scopeLogStreaming, false)
 	if IsNotFound(err) {
@@ -44,14 +47,14 @@ func (c *Client) LogstreamConfiguration(ctx context.Context, logType string) (*L
 
 // SetLogstreamConfiguration replaces the configuration of logs of a type. The client library drops
 // fields that it does not know.
-func (c *Client) SetLogstreamConfiguration(ctx context.Context, logType string, r LogstreamRequest) error {
+func (c LoggingResource) SetLogstreamConfiguration(ctx context.Context, logType string, r LogstreamRequest) error {
 	w := request{scope: scopeLogStreaming, method: http.MethodPut, path: []string{"tailnet", c.tailnet, "logging", logType, "stream"}}
 	return c.replace(ctx, w, r, slices.Concat(namesOf[LogstreamConfiguration](), namesOf[LogstreamRequest]())...)
 }
 
 // DeleteLogstreamConfiguration stops sending logs of a type. It returns no error if they are not
 // sent.
-func (c *Client) DeleteLogstreamConfiguration(ctx context.Context, logType string) error {
+func (c LoggingResource) DeleteLogstreamConfiguration(ctx context.Context, logType string) error {
 	err := c.api.Logging().DeleteLogstreamConfiguration(ctx, tsclient.LogType(logType))
 	return ignoreNotFound(classify(err, scopeLogStreaming, false))
 }

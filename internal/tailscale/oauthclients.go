@@ -40,8 +40,11 @@ func isTrustCredential(k Key) bool {
 	return k.KeyType == KeyTypeOAuthClient || k.KeyType == KeyTypeFederatedIdentity
 }
 
+// A TrustCredentialsResource calls the API for OAuth clients and federated identities.
+type TrustCredentialsResource struct{ *core }
+
 // loadTrustCredentials lists OAuth clients and federated identities.
-func (c *Client) loadTrustCredentials(ctx context.Context) ([]Key, time.Time, error) {
+func (c TrustCredentialsResource) loadTrustCredentials(ctx context.Context) ([]Key, time.Time, error) {
 	ks, at, err := c.listKeys(ctx, true)
 	if err != nil {
 		return nil, at, err
@@ -56,29 +59,29 @@ func (c *Client) loadTrustCredentials(ctx context.Context) ([]Key, time.Time, er
 	return slices.DeleteFunc(ks, func(k Key) bool { return !isTrustCredential(k) }), at, nil
 }
 
-func (c *Client) listKeys(ctx context.Context, all bool) ([]Key, time.Time, error) {
+func (c TrustCredentialsResource) listKeys(ctx context.Context, all bool) ([]Key, time.Time, error) {
 	r := request{scope: scopeOAuthKeys + " or " + scopeFederatedKeys, method: http.MethodGet, path: []string{"tailnet", c.tailnet, "keys"}, tailnet: true}
 	if all {
 		r.query = url.Values{"all": {"true"}}
 	}
-	return listOf[Key](ctx, c, r, "keys")
+	return listOf[Key](ctx, c.core, r, "keys")
 }
 
 // credentials returns the shared list of OAuth clients and federated identities.
-func (c *Client) credentials() *list[Key] {
-	return listOfKind(c, "trust-credentials", isKey, (*Client).loadTrustCredentials)
+func (c TrustCredentialsResource) credentials() *list[Key] {
+	return listOfKind(c.core, "trust-credentials", isKey, func(c *core) loader[Key] { return TrustCredentialsResource{c}.loadTrustCredentials })
 }
 
 // TrustCredentials returns the tailnet's OAuth clients and federated identities,
 // without their secrets, from a shared list.
-func (c *Client) TrustCredentials(ctx context.Context, staleness Staleness) ([]Key, error) {
+func (c TrustCredentialsResource) TrustCredentials(ctx context.Context, staleness Staleness) ([]Key, error) {
 	l, _, err := c.credentials().get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
 // TrustCredential returns an OAuth client or a federated identity by its ID without its secret. It
 // always sends a request. For other keys it returns a not-found error.
-func (c *Client) TrustCredential(ctx context.Context, id string) (*Key, error) {
+func (c TrustCredentialsResource) TrustCredential(ctx context.Context, id string) (*Key, error) {
 	k, err := c.api.Keys().Get(ctx, id)
 	if err != nil {
 		return nil, classify(err, scopeOAuthKeys+" or "+scopeFederatedKeys, false)
@@ -91,7 +94,7 @@ func (c *Client) TrustCredential(ctx context.Context, id string) (*Key, error) {
 }
 
 // CreateOAuthClient creates an OAuth client. Only this response contains its secret, Key.Key.
-func (c *Client) CreateOAuthClient(ctx context.Context, r OAuthClientRequest) (*Key, error) {
+func (c TrustCredentialsResource) CreateOAuthClient(ctx context.Context, r OAuthClientRequest) (*Key, error) {
 	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
 	}
@@ -103,7 +106,7 @@ func (c *Client) CreateOAuthClient(ctx context.Context, r OAuthClientRequest) (*
 }
 
 // SetOAuthClient replaces all fields of an OAuth client except for its ID and secret.
-func (c *Client) SetOAuthClient(ctx context.Context, id string, r OAuthClientRequest) error {
+func (c TrustCredentialsResource) SetOAuthClient(ctx context.Context, id string, r OAuthClientRequest) error {
 	if err := c.checkTags(r.Tags); err != nil {
 		return err
 	}
@@ -116,13 +119,13 @@ func (c *Client) SetOAuthClient(ctx context.Context, id string, r OAuthClientReq
 }
 
 // DeleteOAuthClient removes an OAuth client. It returns no error if the client does not exist.
-func (c *Client) DeleteOAuthClient(ctx context.Context, id string) error {
+func (c TrustCredentialsResource) DeleteOAuthClient(ctx context.Context, id string) error {
 	return c.deleteCredential(ctx, id, scopeOAuthKeys)
 }
 
 // CreateFederatedIdentity creates a federated identity. Tailscale chooses an audience if the
 // request has none.
-func (c *Client) CreateFederatedIdentity(ctx context.Context, r FederatedIdentityRequest) (*Key, error) {
+func (c TrustCredentialsResource) CreateFederatedIdentity(ctx context.Context, r FederatedIdentityRequest) (*Key, error) {
 	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
 	}
@@ -134,7 +137,7 @@ func (c *Client) CreateFederatedIdentity(ctx context.Context, r FederatedIdentit
 }
 
 // SetFederatedIdentity replaces all fields of a federated identity except for its ID.
-func (c *Client) SetFederatedIdentity(ctx context.Context, id string, r FederatedIdentityRequest) error {
+func (c TrustCredentialsResource) SetFederatedIdentity(ctx context.Context, id string, r FederatedIdentityRequest) error {
 	if err := c.checkTags(r.Tags); err != nil {
 		return err
 	}
@@ -151,12 +154,12 @@ func (c *Client) SetFederatedIdentity(ctx context.Context, id string, r Federate
 
 // DeleteFederatedIdentity removes a federated identity. It returns no error if the identity does
 // not exist.
-func (c *Client) DeleteFederatedIdentity(ctx context.Context, id string) error {
+func (c TrustCredentialsResource) DeleteFederatedIdentity(ctx context.Context, id string) error {
 	return c.deleteCredential(ctx, id, scopeFederatedKeys)
 }
 
 // setCredential replaces a trust credential. The client library drops fields that it does not know.
-func (c *Client) setCredential(ctx context.Context, scope, id, keyType string, credential any) error {
+func (c TrustCredentialsResource) setCredential(ctx context.Context, scope, id, keyType string, credential any) error {
 	body, err := fieldsOf(credential)
 	if err != nil {
 		return err
@@ -168,7 +171,7 @@ func (c *Client) setCredential(ctx context.Context, scope, id, keyType string, c
 	return c.replace(ctx, r, body, namesOf[Key]()...)
 }
 
-func (c *Client) deleteCredential(ctx context.Context, id, scope string) error {
+func (c TrustCredentialsResource) deleteCredential(ctx context.Context, id, scope string) error {
 	return c.credentials().write(id, func() (fold[Key], error) {
 		return removed[Key], ignoreNotFound(classify(c.api.Keys().Delete(ctx, id), scope, false))
 	})

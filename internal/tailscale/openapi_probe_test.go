@@ -64,28 +64,35 @@ func (f *fakeAPI) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A methodOutcome holds the results of a method of Client, except for its error.
+// A methodOutcome holds the results of a method of a resource, except for its error.
 type methodOutcome struct {
 	results []any
 	err     error
 }
 
-// clientMethods returns the names of all exported methods of Client that call the API.
+// clientMethods returns the names of all exported methods of Client's resources that call the API: the
+// name of the resource, a dot and that of the method.
 func clientMethods() []string {
+	var names []string
 	ct := reflect.TypeFor[*Client]()
-	names := make([]string, 0, ct.NumMethod())
 	for i := range ct.NumMethod() {
-		switch n := ct.Method(i).Name; n {
-		case "Guarded", "Signing", "KnownTailnetIdentity", "RoundTripper": // Send nothing.
-		case "TailnetIdentity": // Calls Domain and Organization, and permits that both are refused.
-		default:
-			names = append(names, n)
+		resource := ct.Method(i)
+		if resource.Type.NumIn() != 1 || resource.Name == "RoundTripper" { // Guarded, Signing and RoundTripper send nothing.
+			continue
+		}
+		for j := range resource.Type.Out(0).NumMethod() {
+			switch n := resource.Type.Out(0).Method(j).Name; n {
+			case "KnownTailnetIdentity": // Sends nothing.
+			case "TailnetIdentity": // Calls Domain and Organization, and permits that both are refused.
+			default:
+				names = append(names, resource.Name+"."+n)
+			}
 		}
 	}
 	return names
 }
 
-// invoke calls a method of a new Client with arguments that are not zero.
+// invoke calls a method of a resource of a new Client with arguments that are not zero.
 func invoke(t *testing.T, method string, api http.RoundTripper) methodOutcome {
 	t.Helper()
 	o := Options{Rate: 1e9, Burst: 1e6, ListMaxAge: time.Minute, Metrics: NewMetrics(), Transport: api}
@@ -93,7 +100,8 @@ func invoke(t *testing.T, method string, api http.RoundTripper) methodOutcome {
 	if err != nil {
 		t.Fatalf("NewClient(...): %v", err)
 	}
-	m := reflect.ValueOf(c).MethodByName(method)
+	resource, call, _ := strings.Cut(method, ".")
+	m := reflect.ValueOf(c).MethodByName(resource).Call(nil)[0].MethodByName(call)
 	args := make([]reflect.Value, 0, m.Type().NumIn())
 	for i := range m.Type().NumIn() {
 		args = append(args, nonZero(t, m.Type().In(i)))

@@ -402,7 +402,7 @@ func addJSONName(names map[string]bool, tag reflect.StructTag) {
 	}
 }
 
-// TestOpenAPI calls every method of Client with an API that answers as Tailscale's OpenAPI document
+// TestOpenAPI calls every method of Client's resources with an API that answers as Tailscale's OpenAPI document
 // describes. It compares the requests, the properties that the method reads and the OAuth scopes in
 // errors with the document. Undocumented uses need another source.
 func TestOpenAPI(t *testing.T) {

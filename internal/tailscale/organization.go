@@ -34,7 +34,7 @@ type orgTailnet = tsclient.Tailnet
 // Organization returns the organization of the tailnet with the DNS name domain, if it is known.
 // The result may be an hour old. It is empty if the credential has no access, as most credentials,
 // or if the API lacks the call.
-func (c *Client) Organization(ctx context.Context, domain string) (Organization, error) {
+func (c TailnetResource) Organization(ctx context.Context, domain string) (Organization, error) {
 	all, err := c.values.tailnets.get(ctx, organizationMaxAge)
 	if ClassOf(err) == ClassForbidden {
 		return Organization{}, nil
@@ -47,7 +47,7 @@ func (c *Client) Organization(ctx context.Context, domain string) (Organization,
 
 // organizationIn returns the organization of the tailnet with the DNS name domain, as far as the list
 // of tailnets shows it.
-func (c *Client) organizationIn(all []orgTailnet, domain string) Organization {
+func (c TailnetResource) organizationIn(all []orgTailnet, domain string) Organization {
 	var org Organization
 	for i, t := range all {
 		if isTailnet(t, domain) || isTailnet(t, c.tailnet) {
@@ -69,7 +69,7 @@ func isTailnet(t orgTailnet, name string) bool {
 	return name != "" && (name == t.ID || name == t.DNSName || name == t.DisplayName)
 }
 
-func (c *Client) loadTailnets(ctx context.Context) ([]orgTailnet, error) {
+func (c TailnetResource) loadTailnets(ctx context.Context) ([]orgTailnet, error) {
 	// out stays nil if the response is empty, which is no valid list.
 	var out *struct {
 		Tailnets []orgTailnet `json:"tailnets"`

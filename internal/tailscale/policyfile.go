@@ -45,12 +45,15 @@ type PolicyFile struct {
 	ETag string
 }
 
+// A PolicyFileResource calls the API for the policy file.
+type PolicyFileResource struct{ *core }
+
 // PolicyFile returns the tailnet's policy file from the shared copy.
-func (c *Client) PolicyFile(ctx context.Context, staleness Staleness) (PolicyFile, error) {
+func (c PolicyFileResource) PolicyFile(ctx context.Context, staleness Staleness) (PolicyFile, error) {
 	return c.values.policy.get(ctx, c.maxAge(staleness))
 }
 
-func (c *Client) loadPolicy(ctx context.Context) (PolicyFile, error) {
+func (c PolicyFileResource) loadPolicy(ctx context.Context) (PolicyFile, error) {
 	b, etag, err := c.rawHuJSON(ctx, scopePolicyRead, http.MethodGet, "", nil, "tailnet", c.tailnet, "acl")
 	return PolicyFile{Text: string(b), ETag: etag}, err
 }
@@ -60,7 +63,7 @@ func (c *Client) loadPolicy(ctx context.Context) (PolicyFile, error) {
 // changes the file in the meantime. Tailscale validates the new text and runs its tests before the
 // text is set: an error of ClassInvalid means that nothing was changed. Edits of one client run one
 // after another.
-func (c *Client) EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) (warnings []string, err error) {
+func (c PolicyFileResource) EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) (warnings []string, err error) {
 	select {
 	case c.values.policyEdits <- struct{}{}:
 		defer func() { <-c.values.policyEdits }()
@@ -81,7 +84,7 @@ func (c *Client) EditPolicyFile(ctx context.Context, edit func(text string) (str
 	}
 }
 
-func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, error)) ([]string, error) {
+func (c PolicyFileResource) editPolicyOnce(ctx context.Context, edit func(string) (string, error)) ([]string, error) {
 	p, err := c.loadPolicy(ctx)
 	if err != nil {
 		return nil, err
@@ -134,7 +137,7 @@ func (v policyVerdict) lines(textsOf func(i int) []string) []string {
 // if the API would reject it. The API answers 200 in all cases: without a body, with errors, or
 // with warnings alone, which is a success (OpenAPI document, POST /tailnet/{tailnet}/acl/validate;
 // the most common warning is about a group that is not synced from SCIM).
-func (c *Client) validatePolicy(ctx context.Context, text string) ([]string, error) {
+func (c PolicyFileResource) validatePolicy(ctx context.Context, text string) ([]string, error) {
 	a, err := c.do(ctx, request{
 		scope: scopePolicyRead, method: http.MethodPost, media: mediaHuJSON, accept: mediaJSON,
 		path: []string{"tailnet", c.tailnet, "acl", "validate"}, body: []byte(text),

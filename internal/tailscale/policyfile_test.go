@@ -24,7 +24,7 @@ func TestEditPolicyFile(t *testing.T) {
 	r := simtest.StartAPI(t)
 	c := newClient(t, r, nil)
 	for range 3 {
-		if _, err := c.PolicyFile(t.Context(), AtMost(time.Hour)); err != nil {
+		if _, err := c.PolicyFile().PolicyFile(t.Context(), AtMost(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestEditPolicyFile(t *testing.T) {
 			if i%4 == 0 {
 				cl = other
 			}
-			_, err := cl.EditPolicyFile(t.Context(), appended("edit "+string(rune('a'+i))))
+			_, err := cl.PolicyFile().EditPolicyFile(t.Context(), appended("edit "+string(rune('a'+i))))
 			errs <- err
 		})
 	}
@@ -53,7 +53,7 @@ func TestEditPolicyFile(t *testing.T) {
 			t.Errorf("EditPolicyFile(...): %v", err)
 		}
 	}
-	p, err := c.PolicyFile(t.Context(), AtMost(time.Hour))
+	p, err := c.PolicyFile().PolicyFile(t.Context(), AtMost(time.Hour))
 	if err != nil || strings.Count(p.Text, "// edit ") != 12 {
 		t.Errorf("want 12 edits, got %v\n%s", err, p.Text)
 	}
@@ -62,18 +62,18 @@ func TestEditPolicyFile(t *testing.T) {
 func TestEditPolicyFileRefused(t *testing.T) {
 	r := simtest.StartAPI(t)
 	c := newClient(t, r, nil)
-	original, err := c.PolicyFile(t.Context(), Cached)
+	original, err := c.PolicyFile().PolicyFile(t.Context(), Cached)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.EditPolicyFile(t.Context(), func(text string) (string, error) {
+	_, err = c.PolicyFile().EditPolicyFile(t.Context(), func(text string) (string, error) {
 		i := strings.LastIndexByte(text, '}')
 		return text[:i] + `"tests": [{"src": "ann@example.com", "deny": ["tag:k8s:1"]}]}`, nil
 	})
 	if ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "want: Drop, got: Accept") {
 		t.Errorf("want the test's failure, got %v", err)
 	}
-	updated, err := c.PolicyFile(t.Context(), Current)
+	updated, err := c.PolicyFile().PolicyFile(t.Context(), Current)
 	if err != nil || updated != original {
 		t.Errorf("the policy file changed: %v\n%s", err, updated.Text)
 	}
@@ -85,10 +85,10 @@ func TestEditPolicyFileLostReply(t *testing.T) {
 	if err := r.SetFaults(tailnetsim.Fault{Method: "POST", Path: "/acl$", Count: 1, DropReply: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.EditPolicyFile(t.Context(), appended("lost")); ClassOf(err) != ClassUnavailable {
+	if _, err := c.PolicyFile().EditPolicyFile(t.Context(), appended("lost")); ClassOf(err) != ClassUnavailable {
 		t.Errorf("want an error of class Unavailable, got %v", err)
 	}
-	p, err := c.PolicyFile(t.Context(), AtMost(time.Hour))
+	p, err := c.PolicyFile().PolicyFile(t.Context(), AtMost(time.Hour))
 	if err != nil || !strings.Contains(p.Text, "// lost") {
 		t.Errorf("a write without a response is not visible: %v\n%s", err, p.Text)
 	}

@@ -44,24 +44,27 @@ type PostureStatus struct {
 
 func isPostureIntegration(p PostureIntegration, id string) bool { return p.ID == id }
 
-func (c *Client) loadPostureIntegrations(ctx context.Context) ([]PostureIntegration, time.Time, error) {
+// A PostureResource calls the API for posture integrations.
+type PostureResource struct{ *core }
+
+func (c PostureResource) loadPostureIntegrations(ctx context.Context) ([]PostureIntegration, time.Time, error) {
 	r := request{scope: scopePosture, method: http.MethodGet, path: []string{"tailnet", c.tailnet, "posture", "integrations"}, tailnet: true}
-	return listOf[PostureIntegration](ctx, c, r, "integrations")
+	return listOf[PostureIntegration](ctx, c.core, r, "integrations")
 }
 
 // integrations returns the shared list of posture integrations.
-func (c *Client) integrations() *list[PostureIntegration] {
-	return listOfKind(c, "posture-integrations", isPostureIntegration, (*Client).loadPostureIntegrations)
+func (c PostureResource) integrations() *list[PostureIntegration] {
+	return listOfKind(c.core, "posture-integrations", isPostureIntegration, func(c *core) loader[PostureIntegration] { return PostureResource{c}.loadPostureIntegrations })
 }
 
 // PostureIntegrations returns the tailnet's integrations from a shared list.
-func (c *Client) PostureIntegrations(ctx context.Context, staleness Staleness) ([]PostureIntegration, error) {
+func (c PostureResource) PostureIntegrations(ctx context.Context, staleness Staleness) ([]PostureIntegration, error) {
 	l, _, err := c.integrations().get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
 // PostureIntegration returns an integration by its ID. It always sends a request.
-func (c *Client) PostureIntegration(ctx context.Context, id string) (*PostureIntegration, error) {
+func (c PostureResource) PostureIntegration(ctx context.Context, id string) (*PostureIntegration, error) {
 	p := &PostureIntegration{}
 	if err := c.raw(ctx, scopePosture, http.MethodGet, nil, p, "posture", "integrations", id); err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ func (c *Client) PostureIntegration(ctx context.Context, id string) (*PostureInt
 
 // CreatePostureIntegration creates an integration and returns its ID. Tailscale permits one per
 // provider and answers with ClassConflict if there is one already.
-func (c *Client) CreatePostureIntegration(ctx context.Context, p PostureIntegrationRequest) (string, error) {
+func (c PostureResource) CreatePostureIntegration(ctx context.Context, p PostureIntegrationRequest) (string, error) {
 	created, err := c.api.DevicePosture().CreateIntegration(ctx, p)
 	if err != nil {
 		return "", c.integrations().createFailed(classify(err, scopePosture, true))
@@ -84,7 +87,7 @@ func (c *Client) CreatePostureIntegration(ctx context.Context, p PostureIntegrat
 
 // UpdatePostureIntegration sets all fields of an integration except for its provider. An empty
 // secret keeps the current one.
-func (c *Client) UpdatePostureIntegration(ctx context.Context, id, cloudID, clientID, tenantID, secret string) error {
+func (c PostureResource) UpdatePostureIntegration(ctx context.Context, id, cloudID, clientID, tenantID, secret string) error {
 	// The client library omits empty fields, so their old values would remain.
 	body := map[string]string{"cloudId": cloudID, "clientId": clientID, "tenantId": tenantID}
 	if secret != "" {
@@ -100,7 +103,7 @@ func (c *Client) UpdatePostureIntegration(ctx context.Context, id, cloudID, clie
 
 // DeletePostureIntegration removes an integration. It returns no error if the integration does not
 // exist.
-func (c *Client) DeletePostureIntegration(ctx context.Context, id string) error {
+func (c PostureResource) DeletePostureIntegration(ctx context.Context, id string) error {
 	return c.integrations().write(id, func() (fold[PostureIntegration], error) {
 		err := c.api.DevicePosture().DeleteIntegration(ctx, id)
 		return removed[PostureIntegration], ignoreNotFound(classify(err, scopePosture, false))

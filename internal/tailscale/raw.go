@@ -52,7 +52,7 @@ type answer struct {
 
 // raw makes a call with body as JSON, and decodes the JSON response to out. Both may be nil. A response
 // without a body leaves out unchanged.
-func (c *Client) raw(ctx context.Context, scope, method string, body, out any, path ...string) error {
+func (c *core) raw(ctx context.Context, scope, method string, body, out any, path ...string) error {
 	r := request{scope: scope, method: method, path: path}
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -68,7 +68,7 @@ func (c *Client) raw(ctx context.Context, scope, method string, body, out any, p
 // rawHuJSON makes a call whose body and response are HuJSON. If ifMatch is not empty, the write
 // succeeds only if the object still has this ETag. It returns the response's body and ETag
 // unchanged.
-func (c *Client) rawHuJSON(ctx context.Context, scope, method, ifMatch string, body []byte, path ...string) ([]byte, string, error) {
+func (c *core) rawHuJSON(ctx context.Context, scope, method, ifMatch string, body []byte, path ...string) ([]byte, string, error) {
 	a, err := c.do(ctx, request{scope: scope, method: method, path: path, media: mediaHuJSON, ifMatch: ifMatch, body: body})
 	if err != nil {
 		return nil, "", err
@@ -77,7 +77,7 @@ func (c *Client) rawHuJSON(ctx context.Context, scope, method, ifMatch string, b
 }
 
 // rawJSON makes a call and decodes the response's body, if there is one, into out.
-func (c *Client) rawJSON(ctx context.Context, r request, out any) (http.Header, error) {
+func (c *core) rawJSON(ctx context.Context, r request, out any) (http.Header, error) {
 	a, err := c.do(ctx, r)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (c *Client) rawJSON(ctx context.Context, r request, out any) (http.Header, 
 	return a.header, classify(json.Unmarshal(a.body, out), r.scope, false)
 }
 
-func (c *Client) do(ctx context.Context, r request) (answer, error) {
+func (c *core) do(ctx context.Context, r request) (answer, error) {
 	u := c.base.JoinPath(append([]string{"/api/v2"}, escaped(r.path)...)...)
 	u.RawQuery = r.query.Encode()
 	var body io.Reader = http.NoBody

@@ -83,7 +83,7 @@ func TestHosts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, _ := canned{path: {body: tc.body}}.client(t)
-			got, err := c.Hosts(t.Context(), "svc:web")
+			got, err := c.Services().Hosts(t.Context(), "svc:web")
 			if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
 				t.Errorf("\n%s\nHosts(...): %v: -want, +got:\n%s", tc.reason, err, diff)
 			}
@@ -125,7 +125,7 @@ func TestClassOf(t *testing.T) {
 			}
 			c, _ := canned{"GET /tailnet/-/vip-services/svc:web": {status: tc.status, body: string(body)}}.client(t)
 			c.login.limited.paused = time.Time{}
-			_, err = c.Service(t.Context(), "svc:web")
+			_, err = c.Services().Service(t.Context(), "svc:web")
 			if ClassOf(err) != tc.want || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("\n%s\nService(...): want class %s and %q, got %s: %v", tc.reason, tc.want, tc.text, ClassOf(err), err)
 			}
@@ -169,7 +169,7 @@ func TestPolicyWarnings(t *testing.T) {
 				"POST /tailnet/-/acl/validate": {body: tc.verdict},
 				"POST /tailnet/-/acl":          {body: "{}"},
 			}.client(t)
-			got, err := c.EditPolicyFile(t.Context(), func(string) (string, error) { return "{// new\n}", nil })
+			got, err := c.PolicyFile().EditPolicyFile(t.Context(), func(string) (string, error) { return "{// new\n}", nil })
 			if diff := cmp.Diff(tc.warnings, got); ClassOf(err) != tc.class || diff != "" {
 				t.Errorf("\n%s\nEditPolicyFile(...): want class %q, got %v; warnings: -want, +got:\n%s", tc.reason, tc.class, err, diff)
 			}
@@ -196,7 +196,7 @@ func TestPutServiceReadsBack(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, _ := canned{"PUT " + path: {body: tc.putBody}, "GET " + path: {body: tc.get}}.client(t)
-			got, err := c.PutService(t.Context(), Service{Name: "svc:web", Annotations: map[string]string{"a": "b"}})
+			got, err := c.Services().PutService(t.Context(), Service{Name: "svc:web", Annotations: map[string]string{"a": "b"}})
 			if err != nil {
 				t.Fatalf("\n%s\nPutService(...): %v", tc.reason, err)
 			}
@@ -222,10 +222,10 @@ func TestFreshClient(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, _ := tc.api.client(t)
-			if _, err := c.Service(t.Context(), "svc:web"); ClassOf(err) != tc.want {
+			if _, err := c.Services().Service(t.Context(), "svc:web"); ClassOf(err) != tc.want {
 				t.Errorf("\n%s\nService(...): want class %q, got: %v", tc.reason, tc.want, err)
 			}
-			if err := c.DeleteService(t.Context(), "svc:other"); (ClassOf(err) == ClassUnavailable) != (tc.want == ClassUnavailable) {
+			if err := c.Services().DeleteService(t.Context(), "svc:other"); (ClassOf(err) == ClassUnavailable) != (tc.want == ClassUnavailable) {
 				t.Errorf("\n%s\nDeleteService(...): %v", tc.reason, err)
 			}
 		})

@@ -58,20 +58,23 @@ func (s *Service) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// A ServicesResource calls the API for Tailscale Services and their hosts.
+type ServicesResource struct{ *core }
+
 // Services returns the tailnet's services from the shared list.
-func (c *Client) Services(ctx context.Context, staleness Staleness) ([]Service, error) {
+func (c ServicesResource) Services(ctx context.Context, staleness Staleness) ([]Service, error) {
 	s, _, err := c.ServicesAt(ctx, staleness)
 	return s, err
 }
 
 // ServicesAt returns the result of Services and the time of the list by the clock of Tailscale's
 // API. If the response has no Date, the time is when the request began by the local clock.
-func (c *Client) ServicesAt(ctx context.Context, staleness Staleness) ([]Service, time.Time, error) {
+func (c ServicesResource) ServicesAt(ctx context.Context, staleness Staleness) ([]Service, time.Time, error) {
 	return c.services.get(ctx, c.maxAge(staleness))
 }
 
-func (c *Client) loadServices(ctx context.Context) ([]Service, time.Time, error) {
-	return listOf[Service](ctx, c, request{
+func (c ServicesResource) loadServices(ctx context.Context) ([]Service, time.Time, error) {
+	return listOf[Service](ctx, c.core, request{
 		scope: scopeServices, method: http.MethodGet, tailnet: true,
 		path: []string{"tailnet", c.tailnet, "vip-services"},
 	}, "vipServices")
@@ -80,7 +83,7 @@ func (c *Client) loadServices(ctx context.Context) ([]Service, time.Time, error)
 func isService(s Service, name string) bool { return s.Name == name }
 
 // Service returns a service by name. It always sends a request.
-func (c *Client) Service(ctx context.Context, name string) (*Service, error) {
+func (c ServicesResource) Service(ctx context.Context, name string) (*Service, error) {
 	s := &Service{}
 	if err := c.raw(ctx, scopeServices, http.MethodGet, nil, s, "tailnet", c.tailnet, "vip-services", name); err != nil {
 		return nil, err
@@ -91,7 +94,7 @@ func (c *Client) Service(ctx context.Context, name string) (*Service, error) {
 // PutService creates or replaces a service and returns it with its addresses. A request that
 // replaces a service must include its addresses. The API does not document whether it stores all
 // annotations: the result lacks those that it dropped.
-func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
+func (c ServicesResource) PutService(ctx context.Context, s Service) (*Service, error) {
 	if err := c.checkService(s.Name, s.Tags...); err != nil {
 		return nil, err
 	}
@@ -132,7 +135,7 @@ func (s *Service) HasAnnotations(annotations map[string]string) bool {
 }
 
 // DeleteService removes a service. It returns no error if the service does not exist.
-func (c *Client) DeleteService(ctx context.Context, name string) error {
+func (c ServicesResource) DeleteService(ctx context.Context, name string) error {
 	if err := c.checkService(name); err != nil {
 		return err
 	}
@@ -167,7 +170,7 @@ func (h Host) Approved() bool { return strings.HasPrefix(h.Approval, "approved")
 
 // Hosts returns the devices that advertise a service. It always sends a request. For a service
 // without hosts the API may return {} instead of an empty list.
-func (c *Client) Hosts(ctx context.Context, service string) ([]Host, error) {
+func (c ServicesResource) Hosts(ctx context.Context, service string) ([]Host, error) {
 	var out struct {
 		Hosts []struct {
 			// The OpenAPI document says stableNodeID, and tailscale-client-go-v2#103 reads nodeId.
@@ -198,7 +201,7 @@ type HostApproval struct {
 
 // HostApproval returns whether a device may host a service. The device does not need to advertise
 // the service yet.
-func (c *Client) HostApproval(ctx context.Context, service, nodeID string) (HostApproval, error) {
+func (c ServicesResource) HostApproval(ctx context.Context, service, nodeID string) (HostApproval, error) {
 	var out HostApproval
 	err := c.raw(ctx, scopeHosts, http.MethodGet, nil, &out, "tailnet", c.tailnet, "services", service, "device", nodeID, "approved")
 	return out, err
@@ -206,7 +209,7 @@ func (c *Client) HostApproval(ctx context.Context, service, nodeID string) (Host
 
 // ApproveHost permits a device to host a service, even before the device advertises it. It returns
 // whether the device is approved, because the API can return that it is not.
-func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool, error) {
+func (c ServicesResource) ApproveHost(ctx context.Context, service, nodeID string) (bool, error) {
 	if err := c.checkService(service); err != nil {
 		return false, err
 	}

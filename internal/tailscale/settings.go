@@ -41,12 +41,16 @@ type Settings struct {
 	ACLsExternalLink                       *string `json:"aclsExternalLink,omitempty"`
 }
 
+// A TailnetResource calls the API for the tailnet itself: its settings, contacts, name and organization,
+// and the credential.
+type TailnetResource struct{ *core }
+
 // Settings returns the tailnet's settings from a shared response.
-func (c *Client) Settings(ctx context.Context, staleness Staleness) (Settings, error) {
+func (c TailnetResource) Settings(ctx context.Context, staleness Staleness) (Settings, error) {
 	return c.values.settings.get(ctx, c.maxAge(staleness))
 }
 
-func (c *Client) loadSettings(ctx context.Context) (Settings, error) {
+func (c TailnetResource) loadSettings(ctx context.Context) (Settings, error) {
 	var s Settings
 	_, err := c.rawJSON(ctx, request{scope: scopeSettings + ":read", method: http.MethodGet, path: []string{"tailnet", c.tailnet, "settings"}, tailnet: true}, &s)
 	// The API returns an empty object if the credential has no access to any setting.
@@ -58,7 +62,7 @@ func (c *Client) loadSettings(ctx context.Context) (Settings, error) {
 
 // PatchSettings changes the settings that are not nil. It sends one call per scope, so that a scope
 // that the credential lacks does not prevent other changes. It returns the first error.
-func (c *Client) PatchSettings(ctx context.Context, s Settings) error {
+func (c TailnetResource) PatchSettings(ctx context.Context, s Settings) error {
 	all, err := s.named()
 	if err != nil {
 		return err

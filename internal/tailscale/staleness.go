@@ -28,7 +28,7 @@ const (
 func AtMost(d time.Duration) Staleness { return Staleness(d) }
 
 // maxAge returns the maximum age of a response with the staleness.
-func (c *Client) maxAge(s Staleness) time.Duration {
+func (c *core) maxAge(s Staleness) time.Duration {
 	if s == Cached {
 		return c.listMaxAge
 	}

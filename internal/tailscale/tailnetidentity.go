@@ -49,7 +49,7 @@ func (i TailnetIdentity) Names() []string {
 func (i TailnetIdentity) Known() bool { return i.ID != "" || i.Domain != "" }
 
 // KnownTailnetIdentity returns what is known of the client's tailnet without a request.
-func (c *Client) KnownTailnetIdentity() TailnetIdentity {
+func (c TailnetResource) KnownTailnetIdentity() TailnetIdentity {
 	domain := domainOf(c.devices.known())
 	return TailnetIdentity{
 		ID:         c.organizationIn(c.values.tailnets.known(), domain).TailnetID,
@@ -61,7 +61,7 @@ func (c *Client) KnownTailnetIdentity() TailnetIdentity {
 
 // TailnetIdentity returns what identifies the client's tailnet. It requests what is not known. Missing
 // scopes are no error: the fields are empty then. With an error, the result is what is known.
-func (c *Client) TailnetIdentity(ctx context.Context) (TailnetIdentity, error) {
+func (c TailnetResource) TailnetIdentity(ctx context.Context) (TailnetIdentity, error) {
 	out := c.KnownTailnetIdentity()
 	if out.Domain == "" {
 		var err error
@@ -76,7 +76,7 @@ func (c *Client) TailnetIdentity(ctx context.Context) (TailnetIdentity, error) {
 
 // credentialName returns the name of the client's credential and of the tailnet that it asks for. No
 // part of it is secret.
-func (c *Client) credentialName() string {
+func (c TailnetResource) credentialName() string {
 	name := c.login.name
 	if c.tailnet == "-" {
 		return name

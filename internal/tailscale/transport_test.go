@@ -64,7 +64,7 @@ func TestAnswersWithoutJSON(t *testing.T) {
 				w.WriteHeader(tc.status)
 				_, _ = w.Write([]byte(tc.body))
 			})
-			_, err := c.Service(t.Context(), "svc:a")
+			_, err := c.Services().Service(t.Context(), "svc:a")
 			if got := ClassOf(err); got != tc.want || !strings.Contains(err.Error(), tc.text) {
 				t.Errorf("\n%s\nwant class %q and %q, got %q: %v", tc.reason, tc.want, tc.text, got, err)
 			}
@@ -113,7 +113,7 @@ func TestRetryAfter(t *testing.T) {
 		_, _ = w.Write([]byte(`{"name":"svc:a","addrs":["100.64.0.1"]}`))
 	})
 	// Writes are repeated as well: a rate-limited write had no effect.
-	if _, err := c.PutService(t.Context(), Service{Name: "svc:a"}); err != nil {
+	if _, err := c.Services().PutService(t.Context(), Service{Name: "svc:a"}); err != nil {
 		t.Fatalf("PutService(...): %v", err)
 	}
 	if took := time.Since(start); took < time.Second || n.Load() != 2 {
@@ -152,7 +152,7 @@ func TestPause(t *testing.T) {
 				_, _ = w.Write([]byte(`{"name":"svc:a"}`))
 			})
 			start := time.Now()
-			_, err := c.Service(t.Context(), "svc:a")
+			_, err := c.Services().Service(t.Context(), "svc:a")
 			if (err != nil) != (tc.class != "") {
 				t.Errorf("\n%s\nthe first call: got %v", tc.reason, err)
 			}
@@ -162,7 +162,7 @@ func TestPause(t *testing.T) {
 			}
 			tokens := c.login.limited.limiter.Tokens()
 			for range 2 {
-				_, err := c.Service(t.Context(), "svc:a")
+				_, err := c.Services().Service(t.Context(), "svc:a")
 				if ClassOf(err) != tc.class || err != nil && !strings.Contains(err.Error(), tc.text) {
 					t.Errorf("\n%s\nduring the pause: want %q, got %v", tc.reason, tc.class, err)
 				}
@@ -190,7 +190,7 @@ func TestDeadline(t *testing.T) {
 	defer close(done)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := c.Service(ctx, "svc:a")
+	_, err := c.Services().Service(ctx, "svc:a")
 	if ClassOf(err) != ClassUnavailable || !strings.Contains(err.Error(), "no answer in time") {
 		t.Errorf("Service(...): want Unavailable, got: %v", err)
 	}
@@ -203,7 +203,7 @@ func TestRateLimit(t *testing.T) {
 	})
 	start := time.Now()
 	for range 3 {
-		if _, err := c.Service(t.Context(), "svc:a"); err != nil {
+		if _, err := c.Services().Service(t.Context(), "svc:a"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,12 +219,12 @@ func TestRateLimit(t *testing.T) {
 	c = answering(t, Options{Rate: 0.01, Burst: 1, Metrics: NewMetrics()}, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"name":"svc:a"}`))
 	})
-	if _, err := c.Service(t.Context(), "svc:a"); err != nil {
+	if _, err := c.Services().Service(t.Context(), "svc:a"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := c.Service(ctx, "svc:a"); ClassOf(err) != ClassRateLimited && ClassOf(err) != ClassUnavailable {
+	if _, err := c.Services().Service(ctx, "svc:a"); ClassOf(err) != ClassRateLimited && ClassOf(err) != ClassUnavailable {
 		t.Errorf("a call that would wait too long: want an error immediately, got: %v", err)
 	}
 }
@@ -238,17 +238,17 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, err := c.Services(t.Context(), Cached); err != nil {
+		if _, err := c.Services().Services(t.Context(), Cached); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Service(t.Context(), "svc:none"); !IsNotFound(err) {
+	if _, err := c.Services().Service(t.Context(), "svc:none"); !IsNotFound(err) {
 		t.Fatal(err)
 	}
 	if err := sim.SetFaults(tailnetsim.Fault{Method: "PUT", Status: 500}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.PutService(t.Context(), Service{Name: "svc:a"}); err == nil {
+	if _, err := c.Services().PutService(t.Context(), Service{Name: "svc:a"}); err == nil {
 		t.Fatal("want an error")
 	}
 	for name, tc := range map[string]struct {
@@ -269,7 +269,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"tailscale_gateway_api_budget_requests": 1}, series(t, p)); diff != "" {
 		t.Errorf("series of the pool: -want, +got:\n%s", diff)
 	}
-	if _, err := c.Services(t.Context(), Cached); err != nil {
+	if _, err := c.Services().Services(t.Context(), Cached); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]int{"tailscale_gateway_api_budget_requests": 1, "tailscale_gateway_api_list_age_seconds": 1}

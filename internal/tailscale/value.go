@@ -66,7 +66,7 @@ type tailnetValues struct {
 	configuration *value[dnsConfiguration]
 	contacts      *value[Contacts]
 	tailnets      *value[[]orgTailnet]
-	domain        *value[string] // See Client.TailnetIdentity.
+	domain        *value[string] // See TailnetResource.TailnetIdentity.
 	policy        *value[PolicyFile]
 	expires       *value[time.Time] // The expiry of the credential.
 
@@ -74,17 +74,17 @@ type tailnetValues struct {
 	policyEdits chan struct{}
 }
 
-func newTailnetValues(c *Client, clk clock.PassiveClock) *tailnetValues {
+func newTailnetValues(c *core, clk clock.PassiveClock) *tailnetValues {
 	return &tailnetValues{
-		settings:      newValue(clk, c.loadSettings),
-		magicDNS:      newValue(clk, c.loadMagicDNS),
-		dns:           newValue(clk, c.loadDNS),
-		configuration: newValue(clk, c.loadConfiguration),
-		contacts:      newValue(clk, c.loadContacts),
-		tailnets:      newValue(clk, c.loadTailnets),
-		domain:        newValue(clk, c.Domain),
-		policy:        newValue(clk, c.loadPolicy),
-		expires:       newValue(clk, c.loadExpires),
+		settings:      newValue(clk, TailnetResource{c}.loadSettings),
+		magicDNS:      newValue(clk, DNSResource{c}.loadMagicDNS),
+		dns:           newValue(clk, DNSResource{c}.loadDNS),
+		configuration: newValue(clk, DNSResource{c}.loadConfiguration),
+		contacts:      newValue(clk, TailnetResource{c}.loadContacts),
+		tailnets:      newValue(clk, TailnetResource{c}.loadTailnets),
+		domain:        newValue(clk, TailnetResource{c}.Domain),
+		policy:        newValue(clk, PolicyFileResource{c}.loadPolicy),
+		expires:       newValue(clk, TailnetResource{c}.loadExpires),
 		policyEdits:   make(chan struct{}, 1),
 	}
 }

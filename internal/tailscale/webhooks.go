@@ -18,31 +18,34 @@ type Webhook = tsclient.Webhook
 
 func isWebhook(w Webhook, id string) bool { return w.EndpointID == id }
 
-func (c *Client) loadWebhooks(ctx context.Context) ([]Webhook, time.Time, error) {
+// A WebhooksResource calls the API for webhooks.
+type WebhooksResource struct{ *core }
+
+func (c WebhooksResource) loadWebhooks(ctx context.Context) ([]Webhook, time.Time, error) {
 	l, err := c.api.Webhooks().List(ctx)
 	return l, time.Time{}, classify(err, scopeWebhooks, true)
 }
 
 // webhooks returns the shared list of webhooks.
-func (c *Client) webhooks() *list[Webhook] {
-	return listOfKind(c, "webhooks", isWebhook, (*Client).loadWebhooks)
+func (c WebhooksResource) webhooks() *list[Webhook] {
+	return listOfKind(c.core, "webhooks", isWebhook, func(c *core) loader[Webhook] { return WebhooksResource{c}.loadWebhooks })
 }
 
 // Webhooks returns the tailnet's webhooks from a shared list.
-func (c *Client) Webhooks(ctx context.Context, staleness Staleness) ([]Webhook, error) {
+func (c WebhooksResource) Webhooks(ctx context.Context, staleness Staleness) ([]Webhook, error) {
 	l, _, err := c.webhooks().get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
 // Webhook returns a webhook by its ID. It always sends a request.
-func (c *Client) Webhook(ctx context.Context, id string) (*Webhook, error) {
+func (c WebhooksResource) Webhook(ctx context.Context, id string) (*Webhook, error) {
 	w, err := c.api.Webhooks().Get(ctx, id)
 	return w, classify(err, scopeWebhooks, false)
 }
 
 // CreateWebhook creates a webhook. An empty provider type means Tailscale's own event format. Only
 // this response contains the secret.
-func (c *Client) CreateWebhook(ctx context.Context, url, providerType string, subscriptions []string) (*Webhook, error) {
+func (c WebhooksResource) CreateWebhook(ctx context.Context, url, providerType string, subscriptions []string) (*Webhook, error) {
 	w, err := c.api.Webhooks().Create(ctx, tsclient.CreateWebhookRequest{
 		EndpointURL:   url,
 		ProviderType:  tsclient.WebhookProviderType(providerType),
@@ -55,7 +58,7 @@ func (c *Client) CreateWebhook(ctx context.Context, url, providerType string, su
 }
 
 // SetWebhookSubscriptions replaces the events that a webhook sends.
-func (c *Client) SetWebhookSubscriptions(ctx context.Context, id string, subscriptions []string) error {
+func (c WebhooksResource) SetWebhookSubscriptions(ctx context.Context, id string, subscriptions []string) error {
 	return c.webhooks().write(id, func() (fold[Webhook], error) {
 		if _, err := c.api.Webhooks().Update(ctx, id, subscriptionTypes(subscriptions)); err != nil {
 			return nil, classify(err, scopeWebhooks, false)
@@ -65,7 +68,7 @@ func (c *Client) SetWebhookSubscriptions(ctx context.Context, id string, subscri
 }
 
 // RotateWebhookSecret generates a new secret for a webhook and returns it.
-func (c *Client) RotateWebhookSecret(ctx context.Context, id string) (string, error) {
+func (c WebhooksResource) RotateWebhookSecret(ctx context.Context, id string) (string, error) {
 	w, err := c.api.Webhooks().RotateSecret(ctx, id)
 	if err != nil {
 		return "", classify(err, scopeWebhooks, false)
@@ -77,7 +80,7 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, id string) (string, er
 }
 
 // DeleteWebhook removes a webhook. It returns no error if the webhook does not exist.
-func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
+func (c WebhooksResource) DeleteWebhook(ctx context.Context, id string) error {
 	return c.webhooks().write(id, func() (fold[Webhook], error) {
 		return removed[Webhook], ignoreNotFound(classify(c.api.Webhooks().Delete(ctx, id), scopeWebhooks, false))
 	})

@@ -56,7 +56,7 @@ func TestSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, simtest.StartAPI(t, as(tc.scopes...)), nil)
 			ctx := t.Context()
-			current, err := c.Settings(ctx, Cached)
+			current, err := c.Tailnet().Settings(ctx, Cached)
 			if err != nil {
 				t.Fatalf("\n%s\nSettings(...): %v", tc.reason, err)
 			}
@@ -67,7 +67,7 @@ func TestSettings(t *testing.T) {
 			if diff := cmp.Diff(tc.hidden, hidden); diff != "" {
 				t.Errorf("\n%s\nChange(...): -want hidden, +got hidden:\n%s", tc.reason, diff)
 			}
-			err = c.PatchSettings(ctx, change)
+			err = c.Tailnet().PatchSettings(ctx, change)
 			if tc.refused == "" && err != nil || tc.refused != "" && ClassOf(err) != ClassForbidden {
 				t.Errorf("\n%s\nPatchSettings(...): %v", tc.reason, err)
 			}
@@ -75,7 +75,7 @@ func TestSettings(t *testing.T) {
 			if errors.As(err, &e) && e.Scope != tc.refused {
 				t.Errorf("\n%s\nPatchSettings(...): want scope %q, got %q", tc.reason, tc.refused, e.Scope)
 			}
-			got, err := c.Settings(ctx, Cached)
+			got, err := c.Tailnet().Settings(ctx, Cached)
 			if err != nil {
 				t.Fatalf("\n%s\nSettings(...): %v", tc.reason, err)
 			}
@@ -102,15 +102,15 @@ func TestRouteSelection(t *testing.T) {
 	}
 	sim := simtest.StartAPI(t)
 	c := newClient(t, sim, nil)
-	if err := c.PatchSettings(t.Context(), Settings{RouteSelection: pointer("regional-routing")}); err != nil {
+	if err := c.Tailnet().PatchSettings(t.Context(), Settings{RouteSelection: pointer("regional-routing")}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Settings(t.Context(), Cached)
+	got, err := c.Tailnet().Settings(t.Context(), Cached)
 	if err != nil || got.RouteSelection == nil || *got.RouteSelection != "regional-routing" || got.RegionalRoutingOn == nil || !*got.RegionalRoutingOn {
 		t.Errorf("Settings(...): want both names of regional routing, got %+v, %v", got, err)
 	}
 	both := Settings{RegionalRoutingOn: pointer(true), RouteSelection: pointer("magicroute")}
-	if err := c.PatchSettings(t.Context(), both); ClassOf(err) != ClassInvalid {
+	if err := c.Tailnet().PatchSettings(t.Context(), both); ClassOf(err) != ClassInvalid {
 		t.Errorf("PatchSettings(...) with both names: want Invalid, got: %v", err)
 	}
 }
@@ -134,19 +134,19 @@ func TestSharedValues(t *testing.T) {
 	c := newClient(t, sim, nil)
 	ctx := t.Context()
 	for range 5 {
-		if _, err := c.Settings(ctx, Cached); ClassOf(err) != ClassForbidden {
+		if _, err := c.Tailnet().Settings(ctx, Cached); ClassOf(err) != ClassForbidden {
 			t.Fatalf("Settings(...) without a scope: want Forbidden, got: %v", err)
 		}
-		if enabled, err := c.MagicDNS(ctx, Cached); err != nil || !enabled {
+		if enabled, err := c.DNS().MagicDNS(ctx, Cached); err != nil || !enabled {
 			t.Fatalf("MagicDNS(...): %t, %v", enabled, err)
 		}
-		if _, err := c.DNS(ctx, Cached); err != nil {
+		if _, err := c.DNS().DNS(ctx, Cached); err != nil {
 			t.Fatalf("DNS(...): %v", err)
 		}
-		if _, err := c.Contacts(ctx, Cached); err != nil {
+		if _, err := c.Tailnet().Contacts(ctx, Cached); err != nil {
 			t.Fatalf("Contacts(...): %v", err)
 		}
-		if o, err := c.Organization(ctx, "tail1234.ts.net"); err != nil || o != (Organization{}) {
+		if o, err := c.Tailnet().Organization(ctx, "tail1234.ts.net"); err != nil || o != (Organization{}) {
 			t.Fatalf("Organization(...) without a scope: want an empty organization, got %v, %v", o, err)
 		}
 	}
@@ -173,46 +173,46 @@ func TestDNSLifecycle(t *testing.T) {
 		method string
 		err    error
 	}{
-		{"SetNameservers", c.SetNameservers(ctx, []string{"1.1.1.1"})},
-		{"SetSearchPaths", c.SetSearchPaths(ctx, []string{"a.example"})},
-		{"PatchSplitDNS", c.PatchSplitDNS(ctx, map[string][]string{"b.example": {"9.9.9.9"}, "c.example": {"8.8.8.8"}})},
-		{"SetOverrideLocalDNS", c.SetOverrideLocalDNS(ctx, true)},
+		{"SetNameservers", c.DNS().SetNameservers(ctx, []string{"1.1.1.1"})},
+		{"SetSearchPaths", c.DNS().SetSearchPaths(ctx, []string{"a.example"})},
+		{"PatchSplitDNS", c.DNS().PatchSplitDNS(ctx, map[string][]string{"b.example": {"9.9.9.9"}, "c.example": {"8.8.8.8"}})},
+		{"SetOverrideLocalDNS", c.DNS().SetOverrideLocalDNS(ctx, true)},
 	} {
 		if step.err != nil {
 			t.Fatalf("%s(...): %v", step.method, step.err)
 		}
 	}
-	if err := c.PatchSplitDNS(ctx, map[string][]string{"b.example": nil}); err != nil {
+	if err := c.DNS().PatchSplitDNS(ctx, map[string][]string{"b.example": nil}); err != nil {
 		t.Fatalf("PatchSplitDNS(...): %v", err)
 	}
 	want := DNS{Nameservers: []string{"1.1.1.1"}, SearchPaths: []string{"a.example"}, SplitDNS: map[string][]string{"c.example": {"8.8.8.8"}}, MagicDNS: true}
-	got, err := c.DNS(ctx, Cached)
+	got, err := c.DNS().DNS(ctx, Cached)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("DNS(...): %v: -want, +got:\n%s", err, diff)
 	}
-	if enabled, err := c.OverrideLocalDNS(ctx, Cached); err != nil || !enabled {
+	if enabled, err := c.DNS().OverrideLocalDNS(ctx, Cached); err != nil || !enabled {
 		t.Errorf("OverrideLocalDNS(...): %t, %v", enabled, err)
 	}
 	// A write and its side effects are visible immediately.
-	if err := c.SetNameservers(ctx, nil); err != nil {
+	if err := c.DNS().SetNameservers(ctx, nil); err != nil {
 		t.Fatalf("SetNameservers(...): %v", err)
 	}
-	if enabled, err := c.MagicDNS(ctx, AtMost(time.Hour)); err != nil || enabled {
+	if enabled, err := c.DNS().MagicDNS(ctx, AtMost(time.Hour)); err != nil || enabled {
 		t.Errorf("MagicDNS(...) without nameservers: %t, %v", enabled, err)
 	}
-	if err := c.SetMagicDNS(ctx, true); ClassOf(err) != ClassInvalid {
+	if err := c.DNS().SetMagicDNS(ctx, true); ClassOf(err) != ClassInvalid {
 		t.Errorf("SetMagicDNS(...) without nameservers: want Invalid, got: %v", err)
 	}
-	if err := c.SetNameservers(ctx, []string{"1.1.1.1"}); err != nil {
+	if err := c.DNS().SetNameservers(ctx, []string{"1.1.1.1"}); err != nil {
 		t.Fatalf("SetNameservers(...): %v", err)
 	}
-	if err := c.SetMagicDNS(ctx, true); err != nil {
+	if err := c.DNS().SetMagicDNS(ctx, true); err != nil {
 		t.Fatalf("SetMagicDNS(...): %v", err)
 	}
-	if got, err := c.DNS(ctx, AtMost(time.Hour)); err != nil || !got.MagicDNS || len(got.Nameservers) != 1 {
+	if got, err := c.DNS().DNS(ctx, AtMost(time.Hour)); err != nil || !got.MagicDNS || len(got.Nameservers) != 1 {
 		t.Errorf("DNS(...): %+v, %v", got, err)
 	}
-	if err := c.SetNameservers(ctx, []string{"nonsense"}); ClassOf(err) != ClassInvalid {
+	if err := c.DNS().SetNameservers(ctx, []string{"nonsense"}); ClassOf(err) != ClassInvalid {
 		t.Errorf("SetNameservers(...) with an invalid address: want Invalid, got: %v", err)
 	}
 }
@@ -220,20 +220,20 @@ func TestDNSLifecycle(t *testing.T) {
 func TestContactsLifecycle(t *testing.T) {
 	c := newClient(t, simtest.StartAPI(t), nil)
 	ctx := t.Context()
-	original, err := c.Contacts(ctx, Cached)
+	original, err := c.Tailnet().Contacts(ctx, Cached)
 	if err != nil {
 		t.Fatalf("Contacts(...): %v", err)
 	}
-	if err := c.SetContact(ctx, "security", "security@example.com"); err != nil {
+	if err := c.Tailnet().SetContact(ctx, "security", "security@example.com"); err != nil {
 		t.Fatalf("SetContact(...): %v", err)
 	}
 	want := original
 	want.Security = Contact{Email: "security@example.com", FallbackEmail: original.Security.Email, NeedsVerification: true}
-	got, err := c.Contacts(ctx, AtMost(time.Hour))
+	got, err := c.Tailnet().Contacts(ctx, AtMost(time.Hour))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("Contacts(...): %v: -want, +got:\n%s", err, diff)
 	}
-	if err := c.SetContact(ctx, "security", "nonsense"); ClassOf(err) != ClassInvalid {
+	if err := c.Tailnet().SetContact(ctx, "security", "nonsense"); ClassOf(err) != ClassInvalid {
 		t.Errorf("SetContact(...) with an invalid address: want Invalid, got: %v", err)
 	}
 }
@@ -266,7 +266,7 @@ func TestOrganization(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := newClient(t, sim, nil).Organization(t.Context(), tc.domain)
+			got, err := newClient(t, sim, nil).Tailnet().Organization(t.Context(), tc.domain)
 			if ClassOf(err) != tc.err {
 				t.Fatalf("\n%s\nOrganization(...): want class %q, got: %v", tc.reason, tc.err, err)
 			}

@@ -92,9 +92,9 @@ func (h *hole) swallow() {
 func TestHalfOpen(t *testing.T) {
 	t.Parallel()
 	const soon = 200 * time.Millisecond
-	get := func(ctx context.Context, c *Client) error { _, err := c.Service(ctx, "svc:a"); return err }
+	get := func(ctx context.Context, c *Client) error { _, err := c.Services().Service(ctx, "svc:a"); return err }
 	write := func(ctx context.Context, c *Client) error {
-		_, err := c.PutService(ctx, Service{Name: "svc:a", Addrs: []string{"100.64.0.1"}})
+		_, err := c.Services().PutService(ctx, Service{Name: "svc:a", Addrs: []string{"100.64.0.1"}})
 		return err
 	}
 	cases := map[string]struct {
@@ -221,7 +221,7 @@ func TestSilence(t *testing.T) {
 		}
 	})
 	c.login.limited.silence = 300 * time.Millisecond
-	if _, err := c.Service(t.Context(), "svc:a"); err != nil {
+	if _, err := c.Services().Service(t.Context(), "svc:a"); err != nil {
 		t.Errorf("an answer that comes slowly: %v", err)
 	}
 }

@@ -173,7 +173,7 @@ func (c *cli) createBare(ctx context.Context, url string) ([]time.Duration, erro
 		return nil, errors.Wrap(err, "cannot create a client of the API")
 	}
 	// The provider is also logged in before its measurement begins.
-	if _, err := client.Services(ctx, tailscale.AtMost(time.Minute)); err != nil {
+	if _, err := client.Services().Services(ctx, tailscale.AtMost(time.Minute)); err != nil {
 		return nil, errors.Wrap(err, "cannot list services")
 	}
 	if err := harness.Pause(ctx, time.Second); err != nil {
@@ -199,12 +199,12 @@ func (c *cli) createBare(ctx context.Context, url string) ([]time.Duration, erro
 }
 
 func makeService(ctx context.Context, client *tailscale.Client, name string) error {
-	if _, err := client.Service(ctx, name); err != nil && !tailscale.IsNotFound(err) {
+	if _, err := client.Services().Service(ctx, name); err != nil && !tailscale.IsNotFound(err) {
 		return errors.Wrap(err, "cannot get a service")
 	}
-	if _, err := client.PutService(ctx, tailscale.Service{Name: name, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}); err != nil {
+	if _, err := client.Services().PutService(ctx, tailscale.Service{Name: name, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}); err != nil {
 		return errors.Wrap(err, "cannot write a service")
 	}
-	_, err := client.Services(ctx, tailscale.AtMost(time.Minute))
+	_, err := client.Services().Services(ctx, tailscale.AtMost(time.Minute))
 	return errors.Wrap(err, "cannot list services")
 }

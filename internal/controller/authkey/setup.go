@@ -32,7 +32,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.AuthKey] {
 		Object:           &v1alpha1.AuthKey{},
 		List:             func() resource.ManagedList { return &v1alpha1.AuthKeyList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.AuthKey) (managed.TypedExternalClient[*v1alpha1.AuthKey], error) {
-			return &external{api: c.Client, clusterID: c.ClusterID, tags: c.Tags, kube: env.Kube, record: env.Record, clock: time.Now}, nil
+			return &external{api: c.Client.Keys(), clusterID: c.ClusterID, tags: c.Tags, kube: env.Kube, record: env.Record, clock: time.Now}, nil
 		},
 		Poll: func(mg resource.Managed, interval time.Duration) time.Duration { return poll(mg, interval, time.Now()) },
 		// A deleted connection Secret must be written again immediately.

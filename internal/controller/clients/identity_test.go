@@ -92,7 +92,7 @@ func TestWorkloadIdentity(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Connect(...): %v", err)
 			}
-			_, err = conn.Client.Services(t.Context(), tailscale.AtMost(time.Second))
+			_, err = conn.Client.Services().Services(t.Context(), tailscale.AtMost(time.Second))
 			if got := tailscale.ClassOf(err); got != tc.want {
 				t.Fatalf("\n%s\nServices(...): want class %q, got %q: %v", tc.reason, tc.want, got, err)
 			}

@@ -99,14 +99,14 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 	if err != nil {
 		return err
 	}
-	client := cl.KnownTailnetIdentity()
+	client := cl.Tailnet().KnownTailnetIdentity()
 	fresh := recorded == tailscale.TailnetIdentity{}
 	if fresh || sameCredential(recorded, client) {
 		if xpmeta.WasDeleted(mg) {
 			return nil
 		}
 		if !recorded.Known() {
-			identity, err := cl.TailnetIdentity(ctx)
+			identity, err := cl.Tailnet().TailnetIdentity(ctx)
 			if leadsNowhere(err) {
 				return nil
 			}
@@ -115,7 +115,7 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 		}
 		return c.record(ctx, mg, merged(recorded, client))
 	}
-	if client, err = cl.TailnetIdentity(ctx); err != nil {
+	if client, err = cl.Tailnet().TailnetIdentity(ctx); err != nil {
 		return errors.Wrap(err, "cannot learn to which tailnet the changed credential leads")
 	}
 	v := judge(recorded, client)

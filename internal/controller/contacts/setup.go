@@ -22,7 +22,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Contacts] {
 		Object:           &v1alpha1.Contacts{},
 		List:             func() resource.ManagedList { return &v1alpha1.ContactsList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Contacts) (managed.TypedExternalClient[*v1alpha1.Contacts], error) {
-			return &external{api: c.Client, kube: env.Kube}, nil
+			return &external{api: c.Client.Tailnet(), kube: env.Kube}, nil
 		},
 		// Contacts remain when their object is deleted.
 		LeavesNothing: true,

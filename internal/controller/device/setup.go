@@ -35,7 +35,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Device] {
 		Object:           &v1alpha1.Device{},
 		List:             func() resource.ManagedList { return &v1alpha1.DeviceList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Device) (managed.TypedExternalClient[*v1alpha1.Device], error) {
-			return &external{api: c.Client, kube: env.Kube, attributes: shared, clock: time.Now}, nil
+			return &external{api: c.Client.Devices(), kube: env.Kube, attributes: shared, clock: time.Now}, nil
 		},
 		Prepare: func(mgr ctrl.Manager) error {
 			return errors.Wrap(mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Device{}, indexNodeID, byNodeID), "cannot index Devices by node ID")

@@ -44,6 +44,13 @@ type api interface {
 	Domain(ctx context.Context) (string, error)
 }
 
+// areas are the areas of the API that have these calls.
+type areas struct {
+	tailscale.DevicesResource
+	tailscale.ServicesResource
+	tailscale.TailnetResource
+}
+
 type external struct {
 	kinds.NopDisconnect
 

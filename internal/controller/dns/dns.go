@@ -48,6 +48,12 @@ type api interface {
 	SetOverrideLocalDNS(ctx context.Context, enabled bool) error
 }
 
+// areas are the areas of the API that have these calls.
+type areas struct {
+	tailscale.DNSResource
+	tailscale.TailnetResource
+}
+
 type external struct {
 	kinds.NopDisconnect
 

@@ -22,7 +22,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.FederatedIdentity] {
 		Object:           &v1alpha1.FederatedIdentity{},
 		List:             func() resource.ManagedList { return &v1alpha1.FederatedIdentityList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.FederatedIdentity) (managed.TypedExternalClient[*v1alpha1.FederatedIdentity], error) {
-			return &external{api: c.Client, kube: env.Kube, clusterID: c.ClusterID}, nil
+			return &external{api: c.Client.TrustCredentials(), kube: env.Kube, clusterID: c.ClusterID}, nil
 		},
 		Rivals: &v1alpha1.FederatedIdentity{},
 	}

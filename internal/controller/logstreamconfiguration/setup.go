@@ -22,7 +22,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.LogstreamConfiguration] {
 		Object:           &v1alpha1.LogstreamConfiguration{},
 		List:             func() resource.ManagedList { return &v1alpha1.LogstreamConfigurationList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.LogstreamConfiguration) (managed.TypedExternalClient[*v1alpha1.LogstreamConfiguration], error) {
-			return &external{api: c.Client, kube: env.Kube}, nil
+			return &external{api: c.Client.Logging(), kube: env.Kube}, nil
 		},
 		Rivals: &v1alpha1.LogstreamConfiguration{},
 	}

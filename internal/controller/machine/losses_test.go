@@ -73,7 +73,7 @@ func newSimWorld(t *testing.T) *simWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.api = freshAPI{c}
+	w.api = freshAPI{areas{c.Devices(), c.Keys(), c.Tailnet()}}
 	return w
 }
 

@@ -54,6 +54,13 @@ type api interface {
 	RevokeAuthKey(ctx context.Context, id string) error
 }
 
+// areas are the areas of the API that have these calls.
+type areas struct {
+	tailscale.DevicesResource
+	tailscale.KeysResource
+	tailscale.TailnetResource
+}
+
 // A connection is a tailnet and the further settings of the provider config.
 type connection struct {
 	api        api

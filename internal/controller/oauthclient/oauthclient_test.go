@@ -49,7 +49,7 @@ func newWorld(t *testing.T, objects ...client.Object) world {
 			t.Fatal(err)
 		}
 	}
-	return world{t: t, sim: sim, api: c, kube: fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()}
+	return world{t: t, sim: sim, api: c.TrustCredentials(), kube: fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()}
 }
 
 func (w world) external() *external {

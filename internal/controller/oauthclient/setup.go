@@ -22,7 +22,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.OAuthClient] {
 		Object:           &v1alpha1.OAuthClient{},
 		List:             func() resource.ManagedList { return &v1alpha1.OAuthClientList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.OAuthClient) (managed.TypedExternalClient[*v1alpha1.OAuthClient], error) {
-			return &external{api: c.Client, kube: env.Kube, record: env.Record, clusterID: c.ClusterID}, nil
+			return &external{api: c.Client.TrustCredentials(), kube: env.Kube, record: env.Record, clusterID: c.ClusterID}, nil
 		},
 		Rivals: &v1alpha1.OAuthClient{},
 	}

@@ -78,7 +78,7 @@ func start(t *testing.T, policy string) tailnet {
 }
 
 func (n tailnet) external() *external {
-	return &external{api: n.client, clusterID: "c1", record: event.NewNopRecorder(), warned: &warned{}}
+	return &external{api: n.client.PolicyFile(), clusterID: "c1", record: event.NewNopRecorder(), warned: &warned{}}
 }
 
 func (n tailnet) policy(t *testing.T) string {
@@ -100,7 +100,7 @@ func (n tailnet) edit(t *testing.T, from, to string) {
 	if err := n.Client(t).PolicyFile().Set(t.Context(), strings.Replace(text, from, to, 1), ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.client.PolicyFile(t.Context(), tailscale.Current); err != nil {
+	if _, err := n.client.PolicyFile().PolicyFile(t.Context(), tailscale.Current); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -347,7 +347,7 @@ func TestExternalName(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A cluster keeps its entries after its ID changes.
-	e := &external{api: n.client, clusterID: "c2", record: event.NewNopRecorder(), warned: &warned{}}
+	e := &external{api: n.client.PolicyFile(), clusterID: "c2", record: event.NewNopRecorder(), warned: &warned{}}
 	if o, err := e.Observe(t.Context(), first); err != nil || !o.ResourceExists || !o.ResourceUpToDate {
 		t.Errorf("Observe(...): %+v, %v", o, err)
 	}

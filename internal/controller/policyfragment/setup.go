@@ -23,7 +23,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.PolicyFragment] {
 		Object:           &v1alpha1.PolicyFragment{},
 		List:             func() resource.ManagedList { return &v1alpha1.PolicyFragmentList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.PolicyFragment) (managed.TypedExternalClient[*v1alpha1.PolicyFragment], error) {
-			return &external{api: c.Client, clusterID: c.ClusterID, record: env.Record, warned: warned}, nil
+			return &external{api: c.Client.PolicyFile(), clusterID: c.ClusterID, record: env.Record, warned: warned}, nil
 		},
 		// Entries are marked with their owner, so entries of a Create whose response was lost are
 		// found immediately.

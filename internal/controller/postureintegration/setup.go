@@ -22,7 +22,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.PostureIntegration] {
 		Object:           &v1alpha1.PostureIntegration{},
 		List:             func() resource.ManagedList { return &v1alpha1.PostureIntegrationList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.PostureIntegration) (managed.TypedExternalClient[*v1alpha1.PostureIntegration], error) {
-			return &external{api: c.Client, kube: env.Kube}, nil
+			return &external{api: c.Client.Posture(), kube: env.Kube}, nil
 		},
 		Rivals: &v1alpha1.PostureIntegration{},
 	}

@@ -31,6 +31,12 @@ type api interface {
 	PatchSplitDNS(ctx context.Context, domains map[string][]string) error
 }
 
+// areas are the areas of the API that have these calls.
+type areas struct {
+	tailscale.DNSResource
+	tailscale.TailnetResource
+}
+
 type external struct {
 	kinds.NopDisconnect
 

@@ -38,7 +38,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Tailnet] {
 					if err != nil {
 						return nil, err
 					}
-					return c.Client, nil
+					return areas{c.Client.Devices(), c.Client.Services(), c.Client.DNS(), c.Client.Tailnet()}, nil
 				},
 				list: func(ctx context.Context) ([]v1alpha1.Tailnet, error) {
 					l := &v1alpha1.TailnetList{}

@@ -62,6 +62,14 @@ type api interface {
 	PatchSettings(ctx context.Context, s tailscale.Settings) error
 }
 
+// areas are the areas of the API that have these calls.
+type areas struct {
+	tailscale.DevicesResource
+	tailscale.ServicesResource
+	tailscale.DNSResource
+	tailscale.TailnetResource
+}
+
 type connector struct {
 	connect func(ctx context.Context, mg resource.ModernManaged) (api, error)
 	// list returns all Tailnets of the cluster. Callers must not change them.

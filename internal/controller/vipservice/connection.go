@@ -27,6 +27,13 @@ type api interface {
 	Domain(ctx context.Context) (string, error)
 }
 
+// areas are the areas of the API that have these calls.
+type areas struct {
+	tailscale.ServicesResource
+	tailscale.DevicesResource
+	tailscale.TailnetResource
+}
+
 // A connection is a tailnet and this cluster's identity in it.
 type connection struct {
 	api       api

@@ -376,7 +376,7 @@ func TestAddressTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.PutService(t.Context(), tailscale.Service{Name: "svc:thief", Addrs: []string{address}, Ports: []string{"tcp:443"}}); err != nil {
+	if _, err := other.Services().PutService(t.Context(), tailscale.Service{Name: "svc:thief", Addrs: []string{address}, Ports: []string{"tcp:443"}}); err != nil {
 		t.Fatal(err)
 	}
 	n.later(2 * time.Minute)

@@ -22,7 +22,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Webhook] {
 		Object:           &v1alpha1.Webhook{},
 		List:             func() resource.ManagedList { return &v1alpha1.WebhookList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Webhook) (managed.TypedExternalClient[*v1alpha1.Webhook], error) {
-			return &external{api: c.Client, kube: env.Kube, record: env.Record}, nil
+			return &external{api: c.Client.Webhooks(), kube: env.Kube, record: env.Record}, nil
 		},
 		Rivals: &v1alpha1.Webhook{},
 	}

@@ -75,7 +75,7 @@ func (s *swarm) restore(ctx context.Context, r *Report) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.set(gctx, true) })
 	g.Go(func() error {
-		return errors.Wrap(hand.DeleteService(gctx, service), "cannot delete the shared service")
+		return errors.Wrap(hand.Services().DeleteService(gctx, service), "cannot delete the shared service")
 	})
 	if err := g.Wait(); err != nil {
 		return err
