@@ -15,8 +15,8 @@ import (
 // maxBody bounds a request's body; the largest is a policy file.
 const maxBody = 4 << 20
 
-// A call is an authenticated API request. Handlers run with Server.mu held and
-// only write to the reply's buffer.
+// A call is an authenticated API request. Handlers are functions of a call. They run with
+// Server.mu held and only write to the reply's buffer.
 type call struct {
 	s     *Server
 	w     http.ResponseWriter

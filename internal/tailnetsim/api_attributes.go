@@ -45,15 +45,15 @@ func isAttributeValue(v any) bool {
 	return false
 }
 
-func (c *call) getAttributes() {
+func getAttributes(c *call) {
 	if d := c.device(); d != nil {
-		c.writeAttributes(d)
+		writeAttributes(c, d)
 	}
 }
 
 // writeAttributes responds with all attributes of a device, and the expiry of those that
 // expire. Expired attributes are omitted.
-func (c *call) writeAttributes(d *device) {
+func writeAttributes(c *call, d *device) {
 	attrs, expiries := map[string]any{}, map[string]string{}
 	if hi := d.Hostinfo; hi != nil {
 		attrs["node:os"], attrs["node:tsVersion"] = hi.OS, hi.IPNVersion
@@ -105,13 +105,13 @@ func (c *call) attribute(key string, r attributeRequest) (attribute, bool) {
 		}
 		a.Expiry = t
 	}
-	return a, c.fits(key, a)
+	return a, fits(c, key, a)
 }
 
 // fits reports whether the tailnet has no other attribute whose key differs only in case or
 // whose value has another type (OpenAPI: parameters.attributeKey), and responds with an error
 // if it has one.
-func (c *call) fits(key string, a attribute) bool {
+func fits(c *call, key string, a attribute) bool {
 	for _, d := range c.s.st.Devices {
 		for k, existing := range d.Attributes {
 			if !strings.EqualFold(k, key) {
@@ -133,7 +133,7 @@ func (d *device) setAttribute(key string, a attribute) {
 	d.Attributes[key] = a
 }
 
-func (c *call) setAttribute() {
+func setAttribute(c *call) {
 	d := c.device()
 	if d == nil {
 		return
@@ -149,10 +149,10 @@ func (c *call) setAttribute() {
 	}
 	d.setAttribute(key, a)
 	c.s.dirty()
-	c.writeAttributes(d)
+	writeAttributes(c, d)
 }
 
-func (c *call) deleteAttribute() {
+func deleteAttribute(c *call) {
 	if d := c.device(); d != nil {
 		delete(d.Attributes, c.r.PathValue("key"))
 		c.s.dirty()
@@ -162,7 +162,7 @@ func (c *call) deleteAttribute() {
 
 // patchAttributes sets attributes of many devices, all or none; null deletes one
 // (OpenAPI: paths./tailnet/{tailnet}/device-attributes).
-func (c *call) patchAttributes() {
+func patchAttributes(c *call) {
 	var req struct {
 		Nodes   map[string]map[string]json.RawMessage `json:"nodes"`
 		Comment string                                `json:"comment"`

@@ -82,7 +82,7 @@ func (d *device) advertised() []string {
 
 // listDevices filters by any field that the query names, as the API does; tags
 // match if one of them does.
-func (c *call) listDevices() {
+func listDevices(c *call) {
 	q := c.r.URL.Query()
 	all := q.Get("fields") == "all"
 	q.Del("fields")
@@ -124,13 +124,13 @@ func (c *call) device() *device {
 	return d
 }
 
-func (c *call) getDevice() {
+func getDevice(c *call) {
 	if d := c.device(); d != nil {
 		c.json(c.s.deviceViewLocked(d, c.r.URL.Query().Get("fields") == "all"))
 	}
 }
 
-func (c *call) deleteDevice() {
+func deleteDevice(c *call) {
 	if d := c.device(); d != nil {
 		c.s.removeLocked(d)
 		c.ok()
@@ -151,7 +151,7 @@ func updateDevice[T any](c *call, apply func(d *device, req T) bool) {
 	c.ok()
 }
 
-func (c *call) authorizeDevice() {
+func authorizeDevice(c *call) {
 	type body struct {
 		Authorized bool `json:"authorized"`
 	}
@@ -163,7 +163,7 @@ func (c *call) authorizeDevice() {
 
 // expireDevice leaves the time alone when the key has expired already
 // (abn/ansible-tailscale-admin, tests/live/test_device_module_live.py).
-func (c *call) expireDevice() {
+func expireDevice(c *call) {
 	d := c.device()
 	if d == nil {
 		return
@@ -176,7 +176,7 @@ func (c *call) expireDevice() {
 	c.ok()
 }
 
-func (c *call) setDeviceKey() {
+func setDeviceKey(c *call) {
 	type body struct {
 		KeyExpiryDisabled bool `json:"keyExpiryDisabled"`
 	}
@@ -187,7 +187,7 @@ func (c *call) setDeviceKey() {
 }
 
 // nameDevice pins the name; an empty one goes back to the hostname's.
-func (c *call) nameDevice() {
+func nameDevice(c *call) {
 	type body struct {
 		Name string `json:"name"`
 	}
@@ -225,7 +225,7 @@ func (s *Server) nameHeldLocked(label string) bool {
 	return false
 }
 
-func (c *call) tagDevice() {
+func tagDevice(c *call) {
 	type body struct {
 		Tags []string `json:"tags"`
 	}
@@ -244,7 +244,7 @@ func (c *call) tagDevice() {
 	})
 }
 
-func (c *call) setDeviceIP() {
+func setDeviceIP(c *call) {
 	type body struct {
 		IPv4 string `json:"ipv4"`
 	}
@@ -263,17 +263,17 @@ func (c *call) setDeviceIP() {
 	})
 }
 
-func (c *call) writeRoutes(d *device) {
+func writeRoutes(c *call, d *device) {
 	c.json(map[string]any{"advertisedRoutes": d.advertised(), "enabledRoutes": nonNil(d.EnabledRoutes)})
 }
 
-func (c *call) getRoutes() {
+func getRoutes(c *call) {
 	if d := c.device(); d != nil {
-		c.writeRoutes(d)
+		writeRoutes(c, d)
 	}
 }
 
-func (c *call) setRoutes() {
+func setRoutes(c *call) {
 	d := c.device()
 	if d == nil {
 		return
@@ -294,5 +294,5 @@ func (c *call) setRoutes() {
 	// tests/live/test_device_module_live.py).
 	d.EnabledRoutes = slices.Compact(slices.Sorted(slices.Values(req.Routes)))
 	c.s.deviceChangedLocked(d)
-	c.writeRoutes(d)
+	writeRoutes(c, d)
 }

@@ -28,7 +28,7 @@ type dnsResolver struct {
 
 // resolvers returns nameservers of addresses alone, in canonical form. Switches decide whether
 // current ones with the same addresses keep their settings.
-func (c *call) resolvers(current []dnsResolver, addresses []string) []dnsResolver {
+func resolvers(c *call, current []dnsResolver, addresses []string) []dnsResolver {
 	out := make([]dnsResolver, 0, len(addresses))
 	for _, a := range addresses {
 		r := dnsResolver{Address: canonicalAddress(a)}
@@ -58,19 +58,19 @@ func addresses(rs []dnsResolver) []string {
 	return out
 }
 
-func (c *call) getNameservers() {
+func getNameservers(c *call) {
 	c.json(map[string]any{"dns": addresses(c.s.st.DNS.Nameservers)})
 }
 
 // setNameservers replaces the list.
-func (c *call) setNameservers() {
+func setNameservers(c *call) {
 	var req struct {
 		DNS []string `json:"dns"`
 	}
-	if !c.decode(&req) || !c.areAddresses(req.DNS) {
+	if !c.decode(&req) || !areAddresses(c, req.DNS) {
 		return
 	}
-	c.s.st.DNS.Nameservers = c.resolvers(c.s.st.DNS.Nameservers, req.DNS)
+	c.s.st.DNS.Nameservers = resolvers(c, c.s.st.DNS.Nameservers, req.DNS)
 	// Without nameservers MagicDNS goes off, until it is turned on again (OpenAPI:
 	// paths./tailnet/{tailnet}/dns/nameservers).
 	if len(req.DNS) == 0 {
@@ -80,9 +80,9 @@ func (c *call) setNameservers() {
 	c.json(map[string]any{"dns": nonNil(req.DNS), "magicDNS": c.s.st.DNS.MagicDNS})
 }
 
-func (c *call) getPreferences() { c.json(map[string]any{"magicDNS": c.s.st.DNS.MagicDNS}) }
+func getPreferences(c *call) { c.json(map[string]any{"magicDNS": c.s.st.DNS.MagicDNS}) }
 
-func (c *call) setPreferences() {
+func setPreferences(c *call) {
 	var req struct {
 		MagicDNS *bool `json:"magicDNS"`
 	}
@@ -93,12 +93,12 @@ func (c *call) setPreferences() {
 		c.fail(http.StatusBadRequest, "magicDNS must be set")
 		return
 	}
-	if !c.mayEnableMagicDNS(*req.MagicDNS, c.s.st.DNS.Nameservers) {
+	if !mayEnableMagicDNS(c, *req.MagicDNS, c.s.st.DNS.Nameservers) {
 		return
 	}
 	c.s.st.DNS.MagicDNS = *req.MagicDNS
 	c.s.changedLocked()
-	c.getPreferences()
+	getPreferences(c)
 }
 
 // mayEnableMagicDNS reports whether MagicDNS may be set as wanted with these global
@@ -106,7 +106,7 @@ func (c *call) setPreferences() {
 // says so of the preferences, and abn/ansible-tailscale-admin has the words
 // (docs/troubleshooting.md) from the configuration, which is all that it writes. A new
 // tailnet has MagicDNS on without a nameserver all the same.
-func (c *call) mayEnableMagicDNS(want bool, global []dnsResolver) bool {
+func mayEnableMagicDNS(c *call, want bool, global []dnsResolver) bool {
 	if !want || len(global) > 0 {
 		return true
 	}
@@ -122,11 +122,11 @@ func (s *Server) TurnMagicDNSOn() {
 	s.changedLocked()
 }
 
-func (c *call) getSearchPaths() {
+func getSearchPaths(c *call) {
 	c.json(map[string]any{"searchPaths": nonNil(c.s.st.DNS.SearchPaths)})
 }
 
-func (c *call) setSearchPaths() {
+func setSearchPaths(c *call) {
 	var req struct {
 		SearchPaths []string `json:"searchPaths"`
 	}
@@ -135,10 +135,10 @@ func (c *call) setSearchPaths() {
 	}
 	c.s.st.DNS.SearchPaths = req.SearchPaths
 	c.s.changedLocked()
-	c.getSearchPaths()
+	getSearchPaths(c)
 }
 
-func (c *call) getSplitDNS() {
+func getSplitDNS(c *call) {
 	out := map[string][]string{}
 	for d, rs := range c.s.st.DNS.SplitDNS {
 		out[d] = addresses(rs)
@@ -146,32 +146,32 @@ func (c *call) getSplitDNS() {
 	c.json(out)
 }
 
-func (c *call) setSplitDNS() { c.splitDNS(map[string][]dnsResolver{}) }
+func setSplitDNS(c *call) { splitDNS(c, map[string][]dnsResolver{}) }
 
 // patchSplitDNS changes the domains that are named; null or an empty list removes one.
-func (c *call) patchSplitDNS() { c.splitDNS(maps.Clone(c.s.st.DNS.SplitDNS)) }
+func patchSplitDNS(c *call) { splitDNS(c, maps.Clone(c.s.st.DNS.SplitDNS)) }
 
-func (c *call) splitDNS(domains map[string][]dnsResolver) {
+func splitDNS(c *call, domains map[string][]dnsResolver) {
 	req := map[string][]string{}
 	if !c.decode(&req) {
 		return
 	}
 	for _, d := range slices.Sorted(maps.Keys(req)) {
-		if !c.areAddresses(req[d]) {
+		if !areAddresses(c, req[d]) {
 			return
 		}
 	}
 	for d, ns := range req {
 		switch removal := c.s.switches.SplitDNSRemoval; {
 		case len(ns) > 0:
-			domains[d] = c.resolvers(domains[d], ns)
+			domains[d] = resolvers(c, domains[d], ns)
 		case removal == "" || (ns == nil) == (removal == RemovalNull):
 			delete(domains, d)
 		}
 	}
 	c.s.st.DNS.SplitDNS = domains
 	c.s.changedLocked()
-	c.getSplitDNS()
+	getSplitDNS(c)
 }
 
 // dnsConfiguration has the API's shape: empty and disabled settings are absent
@@ -186,7 +186,7 @@ type dnsConfiguration struct {
 	} `json:"preferences"`
 }
 
-func (c *call) getDNSConfiguration() {
+func getDNSConfiguration(c *call) {
 	d := c.s.st.DNS
 	out := dnsConfiguration{Nameservers: d.Nameservers, SearchPaths: d.SearchPaths, SplitDNS: d.SplitDNS}
 	out.Preferences.MagicDNS, out.Preferences.OverrideLocalDNS = d.MagicDNS, d.OverrideLocalDNS
@@ -194,12 +194,12 @@ func (c *call) getDNSConfiguration() {
 }
 
 // setDNSConfiguration replaces all settings: absent settings are disabled or empty.
-func (c *call) setDNSConfiguration() {
+func setDNSConfiguration(c *call) {
 	var req dnsConfiguration
 	if !c.decode(&req) {
 		return
 	}
-	if !c.mayEnableMagicDNS(req.Preferences.MagicDNS, req.Nameservers) || !c.areAddresses(addresses(req.Nameservers)) {
+	if !mayEnableMagicDNS(c, req.Preferences.MagicDNS, req.Nameservers) || !areAddresses(c, addresses(req.Nameservers)) {
 		return
 	}
 	d := dnsSettings{
@@ -208,7 +208,7 @@ func (c *call) setDNSConfiguration() {
 	}
 	for _, domain := range slices.Sorted(maps.Keys(req.SplitDNS)) {
 		rs := req.SplitDNS[domain]
-		if !c.areAddresses(addresses(rs)) {
+		if !areAddresses(c, addresses(rs)) {
 			return
 		}
 		if len(rs) > 0 {
@@ -217,11 +217,11 @@ func (c *call) setDNSConfiguration() {
 	}
 	c.s.st.DNS = d
 	c.s.changedLocked()
-	c.getDNSConfiguration()
+	getDNSConfiguration(c)
 }
 
 // areAddresses reports whether all are IP addresses, and answers if not.
-func (c *call) areAddresses(addresses []string) bool {
+func areAddresses(c *call, addresses []string) bool {
 	for _, a := range addresses {
 		if _, err := netip.ParseAddr(a); err != nil {
 			c.fail(http.StatusBadRequest, "invalid nameserver address "+a)

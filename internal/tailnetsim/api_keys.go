@@ -84,7 +84,7 @@ var describable = regexp.MustCompile(`^[a-zA-Z0-9 -]{0,50}$`)
 
 const badDescription = "keys: description had invalid characters"
 
-func (c *call) createKey() {
+func createKey(c *call) {
 	var req struct {
 		KeyType       string          `json:"keyType"`
 		Capabilities  keyCapabilities `json:"capabilities"`
@@ -156,14 +156,14 @@ func (c *call) key() *authKey {
 	return k
 }
 
-func (c *call) getKey() {
+func getKey(c *call) {
 	if k := c.key(); k != nil {
 		c.json(k.view(c.s.now()))
 	}
 }
 
 // deleteKey revokes a key. It can be read for a while, but not revoked again.
-func (c *call) deleteKey() {
+func deleteKey(c *call) {
 	k := c.key()
 	if k == nil {
 		return

@@ -56,7 +56,7 @@ func (c *call) logType() string {
 	return t
 }
 
-func (c *call) getLogstream() {
+func getLogstream(c *call) {
 	t := c.logType()
 	if t == "" {
 		return
@@ -70,7 +70,7 @@ func (c *call) getLogstream() {
 }
 
 // setLogstream replaces the configuration: secrets must be given each time.
-func (c *call) setLogstream() {
+func setLogstream(c *call) {
 	t := c.logType()
 	if t == "" {
 		return
@@ -125,7 +125,7 @@ func (c *call) setLogstream() {
 	c.ok()
 }
 
-func (c *call) deleteLogstream() {
+func deleteLogstream(c *call) {
 	t := c.logType()
 	if t == "" {
 		return
@@ -140,7 +140,7 @@ func (c *call) deleteLogstream() {
 }
 
 // getLogstreamStatus answers as for a stream that works.
-func (c *call) getLogstreamStatus() {
+func getLogstreamStatus(c *call) {
 	t := c.logType()
 	if t == "" {
 		return
@@ -162,7 +162,7 @@ type externalAWSID struct {
 
 // createExternalID makes an id, or returns the reusable one that is not in use yet
 // (OpenAPI: paths./tailnet/{tailnet}/aws-external-id).
-func (c *call) createExternalID() {
+func createExternalID(c *call) {
 	var req struct {
 		Reusable bool `json:"reusable"`
 	}
@@ -194,7 +194,7 @@ func (st *state) linked(id string) bool {
 }
 
 // validateTrustPolicy succeeds for every role, without a request to AWS.
-func (c *call) validateTrustPolicy() {
+func validateTrustPolicy(c *call) {
 	if c.s.st.ExternalIDs[c.r.PathValue("id")] == nil {
 		c.fail(http.StatusNotFound, "external id not found")
 		return
@@ -226,14 +226,14 @@ func (c *call) window() bool {
 }
 
 // listAuditLog has no entries: an empty window is null in the API (the same source).
-func (c *call) listAuditLog() {
+func listAuditLog(c *call) {
 	if c.window() {
 		c.json(map[string]any{"version": "1.1", "tailnet": c.s.opts.Tailnet, "logs": nil})
 	}
 }
 
 // listFlowLogs has no entries: the simulator carries no traffic itself.
-func (c *call) listFlowLogs() {
+func listFlowLogs(c *call) {
 	if c.window() {
 		c.json(map[string]any{"logs": []any{}})
 	}

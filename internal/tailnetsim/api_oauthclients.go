@@ -69,7 +69,7 @@ func (st *state) oauthClient(id, secret string) *OAuthClient {
 
 // trustCredentials returns the trust credentials that the actor may see, of one type or, if it
 // is empty, of both.
-func (c *call) trustCredentials(keyType string) []any {
+func trustCredentials(c *call, keyType string) []any {
 	out := []any{}
 	for _, t := range sortedBy(c.s.st.Credentials, func(a, b *trustCredential) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }) {
 		if (keyType == "" || keyType == t.Type) && c.actor.allows(trustScopes[t.Type], true) {
@@ -94,7 +94,7 @@ type trustRequest struct {
 // trustRequest reads and checks the body, and answers if it is wrong.
 func (c *call) trustRequest(keyType string) (trustRequest, bool) {
 	var r trustRequest
-	if !c.allowsTrust(keyType, false) || !c.decode(&r) {
+	if !allowsTrust(c, keyType, false) || !c.decode(&r) {
 		return r, false
 	}
 	switch {
@@ -113,13 +113,13 @@ func (c *call) trustRequest(keyType string) (trustRequest, bool) {
 		c.fail(http.StatusBadRequest, "tags are required for the scopes devices:core and auth_keys")
 		return r, false
 	}
-	if keyType == typeFederated && !c.isIdentity(r) {
+	if keyType == typeFederated && !isIdentity(c, r) {
 		return r, false
 	}
 	return r, c.ownsTags(r.Tags)
 }
 
-func (c *call) isIdentity(r trustRequest) bool {
+func isIdentity(c *call, r trustRequest) bool {
 	u, err := url.Parse(r.Issuer)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
 		c.fail(http.StatusBadRequest, "issuer must be an https URL")
@@ -140,7 +140,7 @@ func (c *call) isIdentity(r trustRequest) bool {
 
 // allowsTrust reports whether the actor may manage credentials of a type, and
 // answers if not.
-func (c *call) allowsTrust(keyType string, read bool) bool {
+func allowsTrust(c *call, keyType string, read bool) bool {
 	if c.actor.allows(trustScopes[keyType], read) {
 		return true
 	}
@@ -157,7 +157,7 @@ func (t *trustCredential) set(r trustRequest, at time.Time) {
 	}
 }
 
-func (c *call) createTrust(keyType string) {
+func createTrust(c *call, keyType string) {
 	r, ok := c.trustRequest(keyType)
 	if !ok {
 		return
@@ -180,10 +180,10 @@ func (c *call) createTrust(keyType string) {
 }
 
 // setTrust replaces a credential; only those of its type can.
-func (c *call) setTrust() {
+func setTrust(c *call) {
 	t := c.s.st.Credentials[c.r.PathValue("key")]
 	if t == nil {
-		if c.allowsAuthKeys(false) && c.key() != nil {
+		if allowsAuthKeys(c, false) && c.key() != nil {
 			// abn/ansible-tailscale-admin, docs/troubleshooting.md.
 			c.fail(http.StatusBadRequest, `keys of type "auth" can not be updated`)
 		}
@@ -206,14 +206,14 @@ func (c *call) setTrust() {
 // that an answer was given.
 func (c *call) trust(read bool) (t *trustCredential, done bool) {
 	t = c.s.st.Credentials[c.r.PathValue("key")]
-	if t != nil && !c.allowsTrust(t.Type, read) {
+	if t != nil && !allowsTrust(c, t.Type, read) {
 		return nil, true
 	}
 	return t, false
 }
 
 // allowsAuthKeys reports whether the actor may manage auth keys, and answers if not.
-func (c *call) allowsAuthKeys(read bool) bool {
+func allowsAuthKeys(c *call, read bool) bool {
 	if c.actor.allows("auth_keys", read) {
 		return true
 	}
@@ -223,27 +223,27 @@ func (c *call) allowsAuthKeys(read bool) bool {
 
 // listAnyKeys lists the keys that the actor's scopes show. Without the parameter
 // all, an OAuth client sees OAuth clients only.
-func (c *call) listAnyKeys() {
+func listAnyKeys(c *call) {
 	if c.r.URL.Query().Get("all") == "" && !c.actor.AnyTag {
-		if c.allowsTrust(typeOAuthClient, true) {
-			c.json(map[string]any{"keys": c.trustCredentials(typeOAuthClient)})
+		if allowsTrust(c, typeOAuthClient, true) {
+			c.json(map[string]any{"keys": trustCredentials(c, typeOAuthClient)})
 		}
 		return
 	}
-	out := c.trustCredentials("")
+	out := trustCredentials(c, "")
 	switch {
 	case c.actor.allows("auth_keys", true):
 		out = append(out, c.authKeys()...)
 	case !c.actor.allows(trustScopes[typeOAuthClient], true) && !c.actor.allows(trustScopes[typeFederated], true):
 		// The actor has none of the scopes: name the most common one.
-		c.allowsAuthKeys(true)
+		allowsAuthKeys(c, true)
 		return
 	}
 	c.json(map[string]any{"keys": out})
 }
 
 // createAnyKey creates a key of the keyType in the body.
-func (c *call) createAnyKey() {
+func createAnyKey(c *call) {
 	var req struct {
 		KeyType string `json:"keyType"`
 	}
@@ -251,26 +251,26 @@ func (c *call) createAnyKey() {
 		return
 	}
 	if _, ok := trustScopes[req.KeyType]; ok {
-		c.createTrust(req.KeyType)
+		createTrust(c, req.KeyType)
 		return
 	}
-	if c.allowsAuthKeys(false) {
-		c.createKey()
+	if allowsAuthKeys(c, false) {
+		createKey(c)
 	}
 }
 
-func (c *call) getAnyKey() {
+func getAnyKey(c *call) {
 	t, done := c.trust(true)
 	switch {
 	case done:
 	case t != nil:
 		c.json(t.view())
-	case c.allowsAuthKeys(true):
-		c.getKey()
+	case allowsAuthKeys(c, true):
+		getKey(c)
 	}
 }
 
-func (c *call) deleteAnyKey() {
+func deleteAnyKey(c *call) {
 	t, done := c.trust(false)
 	switch {
 	case done:
@@ -278,8 +278,8 @@ func (c *call) deleteAnyKey() {
 		delete(c.s.st.Credentials, t.ID)
 		c.s.dirty()
 		c.ok()
-	case c.allowsAuthKeys(false):
-		c.deleteKey()
+	case allowsAuthKeys(c, false):
+		deleteKey(c)
 	}
 }
 

@@ -34,7 +34,7 @@ func (t apiTailnet) view() map[string]any {
 
 // listTailnets lists the tailnets of the credential's organization. The real API lists only
 // those that were created by API, unless the credential is the organization's.
-func (c *call) listTailnets() {
+func listTailnets(c *call) {
 	out := []any{map[string]any{
 		"id": c.s.opts.TailnetID, "displayName": c.s.opts.Tailnet, "orgId": organizationID,
 		"dnsName": c.s.opts.Domain, "createdAt": "2026-01-01T00:00:00Z",
@@ -47,7 +47,7 @@ func (c *call) listTailnets() {
 
 // createTailnet creates an API-only tailnet, and returns an OAuth client of it (client v2.12.0,
 // tailnet.go).
-func (c *call) createTailnet() {
+func createTailnet(c *call) {
 	var req struct {
 		DisplayName string `json:"displayName"`
 	}
@@ -68,7 +68,7 @@ func (c *call) createTailnet() {
 
 // deleteTailnet refuses the simulator's tailnet, which was not created by API. The status is an
 // assumption.
-func (c *call) deleteTailnet() {
+func deleteTailnet(c *call) {
 	c.fail(http.StatusForbidden, "only tailnets that were created by API can be deleted")
 }
 
@@ -99,7 +99,7 @@ func (c *call) users() []map[string]any {
 }
 
 // listUsers filters by type, members by default, and by role.
-func (c *call) listUsers() {
+func listUsers(c *call) {
 	q := c.r.URL.Query()
 	kind, role := q.Get("type"), q.Get("role")
 	if !slices.Contains(userTypes, kind) || !slices.Contains(userRoles, role) {
@@ -115,7 +115,7 @@ func (c *call) listUsers() {
 	c.json(map[string]any{"users": out})
 }
 
-func (c *call) getUser() {
+func getUser(c *call) {
 	for _, u := range c.users() {
 		if u["id"] == c.r.PathValue("user") {
 			c.json(u)

@@ -17,7 +17,7 @@ import (
 )
 
 // writePolicy answers with the policy file, as JSON if that alone is accepted.
-func (c *call) writePolicy() {
+func writePolicy(c *call) {
 	p := c.s.policy
 	c.w.Header().Set("ETag", p.etag())
 	if a := c.r.Header.Get("Accept"); strings.Contains(a, "application/json") {
@@ -40,9 +40,9 @@ func (c *call) raw(b []byte) {
 }
 
 // getPolicy answers with the policy file; with details=1, encoded within JSON.
-func (c *call) getPolicy() {
+func getPolicy(c *call) {
 	if c.r.URL.Query().Get("details") == "" {
-		c.writePolicy()
+		writePolicy(c)
 		return
 	}
 	warnings := []string{}
@@ -59,7 +59,7 @@ func (c *call) getPolicy() {
 // comments that is sent as application/json results in a special message
 // (abn/ansible-tailscale-admin, docs/troubleshooting.md, "exactly one capability scope must be
 // populated").
-func (c *call) policyOfBody() (*policy, error) {
+func policyOfBody(c *call) (*policy, error) {
 	p, err := parsePolicy(string(c.body), c.s.switches.UnsyncedGroups)
 	if err == nil && strings.HasPrefix(c.r.Header.Get("Content-Type"), "application/json") && !json.Valid(c.body) {
 		return nil, errors.New("exactly one capability scope must be populated")
@@ -70,7 +70,7 @@ func (c *call) policyOfBody() (*policy, error) {
 // setPolicy replaces the policy file. An empty body resets it to the default
 // (tailscale/terraform-provider-tailscale, resource_acl.go, reset_acl_on_destroy).
 // Warnings do not keep it from being written.
-func (c *call) setPolicy() {
+func setPolicy(c *call) {
 	if m := c.r.Header.Get("If-Match"); m != "" {
 		want := strings.Trim(m, `"`)
 		// "ts-default" matches a file that has not been changed yet.
@@ -84,7 +84,7 @@ func (c *call) setPolicy() {
 		c.body = []byte(DefaultPolicy)
 		c.r.Header.Del("Content-Type")
 	}
-	p, err := c.policyOfBody()
+	p, err := policyOfBody(c)
 	if err != nil {
 		c.fail(http.StatusBadRequest, err.Error())
 		return
@@ -96,13 +96,13 @@ func (c *call) setPolicy() {
 	c.s.policy = p
 	c.s.st.Policy = p.raw
 	c.s.changedLocked()
-	c.writePolicy()
+	writePolicy(c)
 }
 
 // validatePolicy answers with nothing when a policy and its tests are good, or
 // the tests of the body are against the present policy. Warnings are no failure,
 // though they come in the same form (OpenAPI: paths./tailnet/{tailnet}/acl/validate).
-func (c *call) validatePolicy() {
+func validatePolicy(c *call) {
 	p, tests := c.s.policy, []policyTest{}
 	var warnings []policyWarning
 	var err error
@@ -111,7 +111,7 @@ func (c *call) validatePolicy() {
 		if std, err = hujson.Standardize(c.body); err == nil {
 			err = json.Unmarshal(std, &tests)
 		}
-	} else if p, err = c.policyOfBody(); err == nil {
+	} else if p, err = policyOfBody(c); err == nil {
 		tests, warnings = p.Tests, p.warnings()
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ type ruleMatch struct {
 
 // previewPolicy lists the rules of the body's policy file that apply to a user, or to
 // an address and port (OpenAPI: paths./tailnet/{tailnet}/acl/preview).
-func (c *call) previewPolicy() {
+func previewPolicy(c *call) {
 	q := c.r.URL.Query()
 	kind, subject := q.Get("type"), q.Get("previewFor")
 	if kind != "user" && kind != "ipport" {
@@ -152,7 +152,7 @@ func (c *call) previewPolicy() {
 		c.fail(http.StatusBadRequest, "previewFor must be set")
 		return
 	}
-	p, err := c.policyOfBody()
+	p, err := policyOfBody(c)
 	if err != nil {
 		c.fail(http.StatusBadRequest, err.Error())
 		return

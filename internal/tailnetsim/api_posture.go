@@ -60,7 +60,7 @@ func (s *Server) SetPostureStatus(provider, failure string, matched int) error {
 	return errors.Errorf("there is no integration with %q", provider)
 }
 
-func (c *call) listPostures() {
+func listPostures(c *call) {
 	out := []any{}
 	for _, p := range sortedBy(c.s.st.Postures, func(a, b *postureIntegration) int { return cmp.Compare(a.ID, b.ID) }) {
 		out = append(out, p.view())
@@ -88,7 +88,7 @@ func (r *postureRequest) apply(p *postureIntegration) {
 	}
 }
 
-func (c *call) createPosture() {
+func createPosture(c *call) {
 	var req postureRequest
 	if !c.decode(&req) {
 		return
@@ -122,14 +122,14 @@ func (c *call) posture() *postureIntegration {
 	return p
 }
 
-func (c *call) getPosture() {
+func getPosture(c *call) {
 	if p := c.posture(); p != nil {
 		c.json(p.view())
 	}
 }
 
 // patchPosture ignores the provider.
-func (c *call) patchPosture() {
+func patchPosture(c *call) {
 	p := c.posture()
 	if p == nil {
 		return
@@ -144,7 +144,7 @@ func (c *call) patchPosture() {
 	c.json(p.view())
 }
 
-func (c *call) deletePosture() {
+func deletePosture(c *call) {
 	if p := c.posture(); p != nil {
 		delete(c.s.st.Postures, p.ID)
 		c.s.dirty()

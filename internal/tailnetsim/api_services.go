@@ -17,7 +17,7 @@ import (
 
 // listServices leaves the list out when there is none, as listHosts does: for
 // services that is an assumption.
-func (c *call) listServices() {
+func listServices(c *call) {
 	var out struct {
 		Services []*service `json:"vipServices,omitempty"`
 	}
@@ -56,7 +56,7 @@ func (st *state) machineHas(service string) bool {
 	return false
 }
 
-func (c *call) getService() {
+func getService(c *call) {
 	if v := c.service(); v != nil {
 		c.json(v)
 	}
@@ -64,7 +64,7 @@ func (c *call) getService() {
 
 // putService creates or replaces a service: absent fields of the body are removed. A name in
 // the body that differs from the path's renames an existing service.
-func (c *call) putService() {
+func putService(c *call) {
 	v := &service{}
 	if !c.decode(v) {
 		return
@@ -80,7 +80,7 @@ func (c *call) putService() {
 		c.fail(http.StatusBadRequest, err.Error())
 		return
 	}
-	if !c.nameIsFree(v, old) || !c.ownsTags(added(v, old)) || !c.withinQuota(old) {
+	if !nameIsFree(c, v, old) || !c.ownsTags(added(v, old)) || !withinQuota(c, old) {
 		return
 	}
 	var err error
@@ -110,7 +110,7 @@ func (c *call) putService() {
 // nameIsFree reports whether a service may have the requested name, and responds with an error
 // if not (tailscale/tailscale#17693). It is an assumption that the name of another service is
 // refused in the same way.
-func (c *call) nameIsFree(v, old *service) bool {
+func nameIsFree(c *call, v, old *service) bool {
 	if old != nil && old.Name == v.Name {
 		return true
 	}
@@ -127,7 +127,7 @@ func (c *call) nameIsFree(v, old *service) bool {
 
 // withinQuota reports whether a service is an old one or may be added, and answers
 // if not.
-func (c *call) withinQuota(old *service) bool {
+func withinQuota(c *call, old *service) bool {
 	q := c.s.switches.ServiceQuota
 	if old != nil || q == 0 || len(c.s.st.Services) < q {
 		return true
@@ -147,7 +147,7 @@ func added(v, old *service) []string {
 	return out
 }
 
-func (c *call) deleteService() {
+func deleteService(c *call) {
 	v := c.service()
 	if v == nil {
 		return
@@ -202,7 +202,7 @@ func (s *Server) EditService(name string, e ServiceEdit) error {
 
 // listHosts leaves the list out when there is none (abn/ansible-tailscale-admin,
 // tests/live/test_service_module_live.py).
-func (c *call) listHosts() {
+func listHosts(c *call) {
 	v := c.service()
 	if v == nil {
 		return
@@ -213,7 +213,7 @@ func (c *call) listHosts() {
 }
 
 // hostOf finds service and device of the path, or answers 404.
-func (c *call) hostOf() (*service, *device) {
+func hostOf(c *call) (*service, *device) {
 	v := c.service()
 	if v == nil {
 		return nil, nil
@@ -225,8 +225,8 @@ func (c *call) hostOf() (*service, *device) {
 	return v, d
 }
 
-func (c *call) getApproval() {
-	v, d := c.hostOf()
+func getApproval(c *call) {
+	v, d := hostOf(c)
 	if v == nil {
 		return
 	}
@@ -239,8 +239,8 @@ func (c *call) getApproval() {
 // (https://tailscale.com/docs/features/tailscale-services), and
 // abn/ansible-tailscale-admin approves devices that host nothing
 // (tests/live/test_service_module_live.py).
-func (c *call) setApproval() {
-	v, d := c.hostOf()
+func setApproval(c *call) {
+	v, d := hostOf(c)
 	if v == nil {
 		return
 	}
@@ -263,7 +263,7 @@ func (c *call) setApproval() {
 		d.unheard[v.Name] = true
 	}
 	c.s.hostsChangedLocked()
-	c.getApproval()
+	getApproval(c)
 }
 
 // An Offer is a service that a puppet serves.

@@ -69,7 +69,7 @@ func settingScope(name string) string {
 
 // getSettings responds with null for settings that the actor may not read, and 403 to an actor
 // that may read none.
-func (c *call) getSettings() {
+func getSettings(c *call) {
 	out, some := map[string]any{}, false
 	for k, v := range c.s.st.Settings {
 		out[k] = nil
@@ -85,7 +85,7 @@ func (c *call) getSettings() {
 }
 
 // patchSettings changes the settings in the body that are not null, all or none of them.
-func (c *call) patchSettings() {
+func patchSettings(c *call) {
 	req := map[string]any{}
 	if !c.decode(&req) {
 		return
@@ -124,7 +124,7 @@ func (c *call) patchSettings() {
 		}
 	}
 	c.s.changedLocked()
-	c.getSettings()
+	getSettings(c)
 }
 
 // validSetting reports whether v may replace old.

@@ -45,7 +45,7 @@ func (w *webhook) view() map[string]any {
 // listWebhooks answers null when there is none (abn/ansible-tailscale-admin,
 // tests/unit/plugins/modules/test_tailscale_webhook.py, which also has the reply to a
 // URL that is in use and the order of subscriptions).
-func (c *call) listWebhooks() {
+func listWebhooks(c *call) {
 	var out []any
 	for _, w := range sortedBy(c.s.st.Webhooks, func(a, b *webhook) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }) {
 		out = append(out, w.view())
@@ -53,7 +53,7 @@ func (c *call) listWebhooks() {
 	c.json(map[string]any{"webhooks": out})
 }
 
-func (c *call) createWebhook() {
+func createWebhook(c *call) {
 	var req struct {
 		EndpointURL   string   `json:"endpointUrl"`
 		ProviderType  string   `json:"providerType"`
@@ -72,7 +72,7 @@ func (c *call) createWebhook() {
 		c.fail(http.StatusBadRequest, "unknown providerType "+req.ProviderType)
 		return
 	}
-	if !c.areEvents(req.Subscriptions) {
+	if !areEvents(c, req.Subscriptions) {
 		return
 	}
 	for _, w := range c.s.st.Webhooks {
@@ -87,14 +87,14 @@ func (c *call) createWebhook() {
 		Created: at, Modified: at, Subscriptions: sortedSet(req.Subscriptions),
 	}
 	c.s.st.Webhooks[w.ID] = w
-	c.showWebhookSecret(w)
+	showWebhookSecret(c, w)
 }
 
 // sortedSet returns the form in which the API stores a list without order.
 func sortedSet(values []string) []string { return slices.Compact(slices.Sorted(slices.Values(values))) }
 
 // areEvents reports whether all are events and there is one, and answers if not.
-func (c *call) areEvents(events []string) bool {
+func areEvents(c *call, events []string) bool {
 	if len(events) == 0 {
 		c.fail(http.StatusBadRequest, "subscriptions must not be empty")
 		return false
@@ -109,7 +109,7 @@ func (c *call) areEvents(events []string) bool {
 }
 
 // showWebhookSecret gives a webhook a new secret and shows it, this once.
-func (c *call) showWebhookSecret(w *webhook) {
+func showWebhookSecret(c *call, w *webhook) {
 	secret := "tskey-webhook-" + w.ID + "-" + randomHex(16)
 	w.SecretHash = hashSecret(secret)
 	c.s.dirty()
@@ -126,14 +126,14 @@ func (c *call) webhook() *webhook {
 	return w
 }
 
-func (c *call) getWebhook() {
+func getWebhook(c *call) {
 	if w := c.webhook(); w != nil {
 		c.json(w.view())
 	}
 }
 
 // patchWebhook changes subscriptions, and nothing else.
-func (c *call) patchWebhook() {
+func patchWebhook(c *call) {
 	w := c.webhook()
 	if w == nil {
 		return
@@ -148,7 +148,7 @@ func (c *call) patchWebhook() {
 		c.fail(http.StatusBadRequest, "no updates requested")
 		return
 	}
-	if !c.areEvents(req.Subscriptions) {
+	if !areEvents(c, req.Subscriptions) {
 		return
 	}
 	w.Subscriptions, w.Modified = sortedSet(req.Subscriptions), c.s.now().UTC().Truncate(time.Second)
@@ -156,7 +156,7 @@ func (c *call) patchWebhook() {
 	c.json(w.view())
 }
 
-func (c *call) deleteWebhook() {
+func deleteWebhook(c *call) {
 	if w := c.webhook(); w != nil {
 		delete(c.s.st.Webhooks, w.ID)
 		c.s.dirty()
@@ -164,14 +164,14 @@ func (c *call) deleteWebhook() {
 	}
 }
 
-func (c *call) rotateWebhook() {
+func rotateWebhook(c *call) {
 	if w := c.webhook(); w != nil {
-		c.showWebhookSecret(w)
+		showWebhookSecret(c, w)
 	}
 }
 
 // testWebhook promises an event that is never sent.
-func (c *call) testWebhook() {
+func testWebhook(c *call) {
 	if c.webhook() != nil {
 		c.w.WriteHeader(http.StatusAccepted)
 	}

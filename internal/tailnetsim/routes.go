@@ -61,22 +61,22 @@ func routes() []route {
 
 func deviceRoutes() []route {
 	return []route{
-		at("GET", tailnetPath+"/devices", "devices:core", (*call).listDevices),
-		at("GET", devicePath, "devices:core", (*call).getDevice),
-		at("DELETE", devicePath, "devices:core", (*call).deleteDevice),
-		at("POST", devicePath+"/authorized", "devices:core", (*call).authorizeDevice),
-		at("POST", devicePath+"/expire", "devices:core", (*call).expireDevice),
-		at("POST", devicePath+"/name", "devices:core", (*call).nameDevice),
-		at("POST", devicePath+"/tags", "devices:core", (*call).tagDevice),
-		at("POST", devicePath+"/key", "devices:core", (*call).setDeviceKey),
-		at("POST", devicePath+"/ip", "devices:core", (*call).setDeviceIP),
-		at("GET", devicePath+"/routes", "devices:routes", (*call).getRoutes),
-		at("POST", devicePath+"/routes", "devices:routes", (*call).setRoutes),
+		at("GET", tailnetPath+"/devices", "devices:core", listDevices),
+		at("GET", devicePath, "devices:core", getDevice),
+		at("DELETE", devicePath, "devices:core", deleteDevice),
+		at("POST", devicePath+"/authorized", "devices:core", authorizeDevice),
+		at("POST", devicePath+"/expire", "devices:core", expireDevice),
+		at("POST", devicePath+"/name", "devices:core", nameDevice),
+		at("POST", devicePath+"/tags", "devices:core", tagDevice),
+		at("POST", devicePath+"/key", "devices:core", setDeviceKey),
+		at("POST", devicePath+"/ip", "devices:core", setDeviceIP),
+		at("GET", devicePath+"/routes", "devices:routes", getRoutes),
+		at("POST", devicePath+"/routes", "devices:routes", setRoutes),
 		// Reading attributes works on every plan.
-		at("GET", devicePath+"/attributes", "devices:posture_attributes", (*call).getAttributes),
-		at("POST", devicePath+"/attributes/{key}", "devices:posture_attributes", (*call).setAttribute).of(PostureAttributes),
-		at("DELETE", devicePath+"/attributes/{key}", "devices:posture_attributes", (*call).deleteAttribute).of(PostureAttributes),
-		at("PATCH", tailnetPath+"/device-attributes", "devices:posture_attributes", (*call).patchAttributes).of(PostureAttributes),
+		at("GET", devicePath+"/attributes", "devices:posture_attributes", getAttributes),
+		at("POST", devicePath+"/attributes/{key}", "devices:posture_attributes", setAttribute).of(PostureAttributes),
+		at("DELETE", devicePath+"/attributes/{key}", "devices:posture_attributes", deleteAttribute).of(PostureAttributes),
+		at("PATCH", tailnetPath+"/device-attributes", "devices:posture_attributes", patchAttributes).of(PostureAttributes),
 	}
 }
 
@@ -84,17 +84,17 @@ func deviceRoutes() []route {
 // devices:core, even to read (OpenAPI: listServiceHosts, getServiceDeviceApproval).
 func serviceRoutes() []route {
 	rs := []route{
-		at("GET", tailnetPath+"/services/{service}/devices", "services", (*call).listHosts).with("devices:core").writing(),
-		at("GET", approvalPath, "services", (*call).getApproval).with("devices:core").writing(),
-		at("POST", approvalPath, "services", (*call).setApproval).with("devices:core"),
+		at("GET", tailnetPath+"/services/{service}/devices", "services", listHosts).with("devices:core").writing(),
+		at("GET", approvalPath, "services", getApproval).with("devices:core").writing(),
+		at("POST", approvalPath, "services", setApproval).with("devices:core"),
 	}
 	// The Go clients say vip-services, the OpenAPI document says services.
 	for _, p := range []string{tailnetPath + "/vip-services", tailnetPath + "/services"} {
 		rs = append(rs,
-			at("GET", p, "services", (*call).listServices),
-			at("GET", p+"/{service}", "services", (*call).getService),
-			at("PUT", p+"/{service}", "services", (*call).putService),
-			at("DELETE", p+"/{service}", "services", (*call).deleteService),
+			at("GET", p, "services", listServices),
+			at("GET", p+"/{service}", "services", getService),
+			at("PUT", p+"/{service}", "services", putService),
+			at("DELETE", p+"/{service}", "services", deleteService),
 		)
 	}
 	return rs
@@ -106,10 +106,10 @@ func serviceRoutes() []route {
 // authorised").
 func policyRoutes() []route {
 	rs := []route{
-		at("GET", tailnetPath+"/acl", "policy_file", (*call).getPolicy),
-		at("POST", tailnetPath+"/acl", "policy_file", (*call).setPolicy),
-		at("POST", tailnetPath+"/acl/validate", "policy_file:read", (*call).validatePolicy),
-		at("POST", tailnetPath+"/acl/preview", "policy_file:read", (*call).previewPolicy),
+		at("GET", tailnetPath+"/acl", "policy_file", getPolicy),
+		at("POST", tailnetPath+"/acl", "policy_file", setPolicy),
+		at("POST", tailnetPath+"/acl/validate", "policy_file:read", validatePolicy),
+		at("POST", tailnetPath+"/acl/preview", "policy_file:read", previewPolicy),
 	}
 	for i := range rs {
 		rs[i] = rs[i].with("devices:posture_attributes:read", "devices:core:read")
@@ -120,62 +120,62 @@ func policyRoutes() []route {
 func dnsRoutes() []route {
 	const dns = tailnetPath + "/dns"
 	return []route{
-		at("GET", dns+"/nameservers", "dns", (*call).getNameservers),
-		at("POST", dns+"/nameservers", "dns", (*call).setNameservers),
-		at("GET", dns+"/preferences", "dns", (*call).getPreferences),
-		at("POST", dns+"/preferences", "dns", (*call).setPreferences),
-		at("GET", dns+"/searchpaths", "dns", (*call).getSearchPaths),
-		at("POST", dns+"/searchpaths", "dns", (*call).setSearchPaths),
-		at("GET", dns+"/split-dns", "dns", (*call).getSplitDNS),
-		at("PUT", dns+"/split-dns", "dns", (*call).setSplitDNS),
-		at("PATCH", dns+"/split-dns", "dns", (*call).patchSplitDNS),
-		at("GET", dns+"/configuration", "dns", (*call).getDNSConfiguration),
-		at("POST", dns+"/configuration", "dns", (*call).setDNSConfiguration),
+		at("GET", dns+"/nameservers", "dns", getNameservers),
+		at("POST", dns+"/nameservers", "dns", setNameservers),
+		at("GET", dns+"/preferences", "dns", getPreferences),
+		at("POST", dns+"/preferences", "dns", setPreferences),
+		at("GET", dns+"/searchpaths", "dns", getSearchPaths),
+		at("POST", dns+"/searchpaths", "dns", setSearchPaths),
+		at("GET", dns+"/split-dns", "dns", getSplitDNS),
+		at("PUT", dns+"/split-dns", "dns", setSplitDNS),
+		at("PATCH", dns+"/split-dns", "dns", patchSplitDNS),
+		at("GET", dns+"/configuration", "dns", getDNSConfiguration),
+		at("POST", dns+"/configuration", "dns", setDNSConfiguration),
 	}
 }
 
 func loggingRoutes() []route {
 	return []route{
-		at("GET", tailnetPath+"/logging/configuration", "logs:configuration:read", (*call).listAuditLog),
-		at("GET", tailnetPath+"/logging/network", "logs:network", (*call).listFlowLogs).of(NetworkFlowLogs),
-		at("GET", logstreamPath, "log_streaming", (*call).getLogstream).of(LogStreaming),
-		at("PUT", logstreamPath, "log_streaming", (*call).setLogstream).of(LogStreaming),
-		at("DELETE", logstreamPath, "log_streaming", (*call).deleteLogstream).of(LogStreaming),
-		at("GET", logstreamPath+"/status", "log_streaming", (*call).getLogstreamStatus).of(LogStreaming),
-		at("POST", externalID, "log_streaming", (*call).createExternalID).of(LogStreaming),
-		at("POST", externalID+"/{id}/validate-aws-trust-policy", "log_streaming", (*call).validateTrustPolicy).of(LogStreaming),
+		at("GET", tailnetPath+"/logging/configuration", "logs:configuration:read", listAuditLog),
+		at("GET", tailnetPath+"/logging/network", "logs:network", listFlowLogs).of(NetworkFlowLogs),
+		at("GET", logstreamPath, "log_streaming", getLogstream).of(LogStreaming),
+		at("PUT", logstreamPath, "log_streaming", setLogstream).of(LogStreaming),
+		at("DELETE", logstreamPath, "log_streaming", deleteLogstream).of(LogStreaming),
+		at("GET", logstreamPath+"/status", "log_streaming", getLogstreamStatus).of(LogStreaming),
+		at("POST", externalID, "log_streaming", createExternalID).of(LogStreaming),
+		at("POST", externalID+"/{id}/validate-aws-trust-policy", "log_streaming", validateTrustPolicy).of(LogStreaming),
 	}
 }
 
 func otherRoutes() []route {
 	return []route{
 		// The type of a key determines the required scope.
-		at("GET", tailnetPath+"/keys", "", (*call).listAnyKeys),
-		at("POST", tailnetPath+"/keys", "", (*call).createAnyKey),
-		at("GET", tailnetPath+"/keys/{key}", "", (*call).getAnyKey),
-		at("PUT", tailnetPath+"/keys/{key}", "", (*call).setTrust),
-		at("DELETE", tailnetPath+"/keys/{key}", "", (*call).deleteAnyKey),
+		at("GET", tailnetPath+"/keys", "", listAnyKeys),
+		at("POST", tailnetPath+"/keys", "", createAnyKey),
+		at("GET", tailnetPath+"/keys/{key}", "", getAnyKey),
+		at("PUT", tailnetPath+"/keys/{key}", "", setTrust),
+		at("DELETE", tailnetPath+"/keys/{key}", "", deleteAnyKey),
 		// Settings are authorised one by one.
-		at("GET", tailnetPath+"/settings", "", (*call).getSettings),
-		at("PATCH", tailnetPath+"/settings", "", (*call).patchSettings),
-		at("GET", tailnetPath+"/contacts", "account_settings", (*call).getContacts),
-		at("PATCH", tailnetPath+"/contacts/{type}", "account_settings", (*call).patchContact),
-		at("GET", apiRoot+"/organizations/{organization}/tailnets", "tailnets", (*call).listTailnets),
-		at("POST", apiRoot+"/organizations/{organization}/tailnets", "tailnets", (*call).createTailnet),
-		at("DELETE", tailnetPath, "all", (*call).deleteTailnet),
-		at("GET", tailnetPath+"/users", "users", (*call).listUsers),
-		at("GET", apiRoot+"/users/{user}", "users", (*call).getUser),
-		at("GET", tailnetPath+"/webhooks", "webhooks", (*call).listWebhooks),
-		at("POST", tailnetPath+"/webhooks", "webhooks", (*call).createWebhook),
-		at("GET", webhookPath, "webhooks", (*call).getWebhook),
-		at("PATCH", webhookPath, "webhooks", (*call).patchWebhook),
-		at("DELETE", webhookPath, "webhooks", (*call).deleteWebhook),
-		at("POST", webhookPath+"/rotate", "webhooks", (*call).rotateWebhook),
-		at("POST", webhookPath+"/test", "webhooks", (*call).testWebhook),
-		at("GET", tailnetPath+"/posture/integrations", "feature_settings", (*call).listPostures).of(PostureIntegrations),
-		at("POST", tailnetPath+"/posture/integrations", "feature_settings", (*call).createPosture).of(PostureIntegrations),
-		at("GET", posturePath, "feature_settings", (*call).getPosture).of(PostureIntegrations),
-		at("PATCH", posturePath, "feature_settings", (*call).patchPosture).of(PostureIntegrations),
-		at("DELETE", posturePath, "feature_settings", (*call).deletePosture).of(PostureIntegrations),
+		at("GET", tailnetPath+"/settings", "", getSettings),
+		at("PATCH", tailnetPath+"/settings", "", patchSettings),
+		at("GET", tailnetPath+"/contacts", "account_settings", getContacts),
+		at("PATCH", tailnetPath+"/contacts/{type}", "account_settings", patchContact),
+		at("GET", apiRoot+"/organizations/{organization}/tailnets", "tailnets", listTailnets),
+		at("POST", apiRoot+"/organizations/{organization}/tailnets", "tailnets", createTailnet),
+		at("DELETE", tailnetPath, "all", deleteTailnet),
+		at("GET", tailnetPath+"/users", "users", listUsers),
+		at("GET", apiRoot+"/users/{user}", "users", getUser),
+		at("GET", tailnetPath+"/webhooks", "webhooks", listWebhooks),
+		at("POST", tailnetPath+"/webhooks", "webhooks", createWebhook),
+		at("GET", webhookPath, "webhooks", getWebhook),
+		at("PATCH", webhookPath, "webhooks", patchWebhook),
+		at("DELETE", webhookPath, "webhooks", deleteWebhook),
+		at("POST", webhookPath+"/rotate", "webhooks", rotateWebhook),
+		at("POST", webhookPath+"/test", "webhooks", testWebhook),
+		at("GET", tailnetPath+"/posture/integrations", "feature_settings", listPostures).of(PostureIntegrations),
+		at("POST", tailnetPath+"/posture/integrations", "feature_settings", createPosture).of(PostureIntegrations),
+		at("GET", posturePath, "feature_settings", getPosture).of(PostureIntegrations),
+		at("PATCH", posturePath, "feature_settings", patchPosture).of(PostureIntegrations),
+		at("DELETE", posturePath, "feature_settings", deletePosture).of(PostureIntegrations),
 	}
 }

@@ -14,15 +14,12 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 
-	"tailscale.com/health"
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
-	"tailscale.com/types/views"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
@@ -35,33 +32,22 @@ type Server struct {
 	// Socket is the path of the socket that it listens on.
 	Socket string
 
+	// Dialer opens connections into the tailnet.
+	*Dialer
+
 	t        *testing.T
 	onReload func()
 
 	mu       sync.Mutex
+	node     node
 	srv      *http.Server
-	state    ipn.State
-	accepted []string
 	reloads  int
 	denied   bool
 	watchers map[chan ipn.Notify]bool
-	peers    []*tailcfg.Node
-	records  []tailcfg.DNSRecord
-	routes   bool
-	dial     func(addr string) (net.Conn, error)
-	dialled  []string
 	mute     bool
 	pinged   []string
-	domains  []string
-	addrs    []netip.Addr
-	primary  []netip.Prefix
-	login    string
 	issue    func(domain string) error
-	visible  []tailcfg.ServiceDetails
 	dnsFails int
-	version  string
-	bus      Bus
-	silent   bool
 }
 
 // New returns a running server that is not in a tailnet. It calls onReload when a client
@@ -70,11 +56,11 @@ func New(t *testing.T, onReload func()) *Server {
 	t.Helper()
 	s := &Server{
 		Socket:   filepath.Join(t.TempDir(), "tailscaled.sock"),
+		Dialer:   &Dialer{t: t},
 		t:        t,
 		onReload: onReload,
-		state:    ipn.Starting,
+		node:     node{t: t, state: ipn.Starting, version: tailscaled.Newest},
 		watchers: make(map[chan ipn.Notify]bool),
-		version:  tailscaled.Newest,
 	}
 	s.Start()
 	t.Cleanup(s.Stop)
@@ -95,8 +81,8 @@ func (s *Server) Start() {
 	mux.HandleFunc("POST /localapi/v0/dial", s.serveDial)
 	mux.HandleFunc("POST /localapi/v0/ping", s.ping)
 	mux.HandleFunc("GET /localapi/v0/dns-config", s.dnsConfig)
-	mux.HandleFunc("GET /localapi/v0/status", s.serveStatus)
-	mux.HandleFunc("GET /localapi/v0/prefs", s.servePrefs)
+	mux.HandleFunc("GET /localapi/v0/status", s.answer(func() any { return s.node.status() }))
+	mux.HandleFunc("GET /localapi/v0/prefs", s.answer(func() any { return s.node.prefs() }))
 	mux.HandleFunc("GET /localapi/v0/cert/{domain}", s.cert)
 	srv := &http.Server{Handler: mux} //nolint:gosec // Its only client is the test.
 	s.mu.Lock()
@@ -114,16 +100,16 @@ func (s *Server) Stop() {
 	defer s.mu.Unlock()
 	// The listener can already be closed.
 	_ = s.srv.Close()
-	s.state, s.accepted, s.primary = ipn.Starting, nil, nil
+	s.node.state, s.node.accepted, s.node.primary = ipn.Starting, nil, nil
 }
 
 // Set sets the state, and the services that control accepted the node for.
 func (s *Server) Set(state ipn.State, accepted ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state, s.accepted = state, accepted
+	s.node.state, s.node.accepted = state, accepted
 	for c := range s.watchers {
-		c <- s.netmap(&state)
+		c <- s.node.netmap(&state)
 	}
 }
 
@@ -131,9 +117,9 @@ func (s *Server) Set(state ipn.State, accepted ...string) {
 func (s *Server) SetAddresses(addrs ...netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.addrs = addrs
+	s.node.addrs = addrs
 	for c := range s.watchers {
-		c <- s.netmap(nil)
+		c <- s.node.netmap(nil)
 	}
 }
 
@@ -141,12 +127,12 @@ func (s *Server) SetAddresses(addrs ...netip.Addr) {
 func (s *Server) SetPrimary(addrs ...netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.primary = nil
+	s.node.primary = nil
 	for _, a := range addrs {
-		s.primary = append(s.primary, netip.PrefixFrom(a, a.BitLen()))
+		s.node.primary = append(s.node.primary, netip.PrefixFrom(a, a.BitLen()))
 	}
 	for c := range s.watchers {
-		c <- s.netmap(nil)
+		c <- s.node.netmap(nil)
 	}
 }
 
@@ -154,31 +140,10 @@ func (s *Server) SetPrimary(addrs ...netip.Addr) {
 func (s *Server) SetLoginError(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.login = text
+	s.node.login = text
 	for c := range s.watchers {
-		c <- ipn.Notify{Health: s.health()}
+		c <- ipn.Notify{Health: s.node.health()}
 	}
-}
-
-func (s *Server) health() *health.State {
-	out := &health.State{Warnings: map[health.WarnableCode]health.UnhealthyState{}}
-	if s.login != "" {
-		code := health.LoginStateWarnable.Code
-		out.Warnings[code] = health.UnhealthyState{WarnableCode: code, Text: "You are logged out.", Args: health.Args{health.ArgError: s.login}}
-	}
-	return out
-}
-
-// netmap returns the notification that tailscaled sends for a whole new netmap.
-func (s *Server) netmap(state *ipn.State) ipn.Notify {
-	self := &tailcfg.Node{Name: SelfName, CapMap: s.capMap(), PrimaryRoutes: s.primary}
-	for _, a := range s.addrs {
-		self.Addresses = append(self.Addresses, netip.PrefixFrom(a, a.BitLen()))
-	}
-	if s.bus == BusNetmaps {
-		return ipn.Notify{Version: s.version, State: state, NetMap: s.wholeNetmap(self)} //nolint:staticcheck // As versions before 1.100 do.
-	}
-	return ipn.Notify{Version: s.version, State: state, SelfChange: self, PeersChanged: s.peers}
 }
 
 // Deny makes the server refuse to reload the config, as tailscaled does for another user.
@@ -204,7 +169,7 @@ func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) State() ipn.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state
+	return s.node.state
 }
 
 // Disconnect ends all watches, as tailscaled does for a watcher that lags.
@@ -217,40 +182,14 @@ func (s *Server) Disconnect() {
 	}
 }
 
-func (s *Server) capMap() tailcfg.NodeCapMap {
-	m := make(tailcfg.ServiceIPMappings)
-	for _, name := range s.accepted {
-		m[tailcfg.ServiceName(name)] = nil
-	}
-	b, err := json.Marshal(m)
-	if err != nil {
-		s.t.Errorf("cannot encode services: %v", err)
-	}
-	out := tailcfg.NodeCapMap{}
-	if len(s.accepted) > 0 {
-		out[tailcfg.NodeAttrServiceHost] = []tailcfg.RawMessage{tailcfg.RawMessage(b)}
-	}
-	for i, v := range s.visible {
-		m, err := tailcfg.MarshalCapJSON(v)
-		if err != nil {
-			s.t.Errorf("cannot encode a service: %v", err)
-		}
-		out[tailcfg.NodeCapability(string(tailcfg.NodeAttrPrefixServices)+strconv.Itoa(i))] = []tailcfg.RawMessage{m}
-	}
-	if len(s.domains) > 0 && !s.silent {
-		out[tailcfg.CapabilityHTTPS] = nil
-	}
-	return out
-}
-
 // SetHTTPS lets the node have certificates for the given names. The server calls issue for each
 // request of a certificate. issue can fail.
 func (s *Server) SetHTTPS(issue func(domain string) error, domains ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.issue, s.domains = issue, domains
+	s.issue, s.node.domains = issue, domains
 	for c := range s.watchers {
-		c <- s.netmap(&s.state)
+		c <- s.node.netmap(&s.node.state)
 	}
 }
 
@@ -272,7 +211,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	// The buffer is large enough that Set never waits for a watcher.
 	c := make(chan ipn.Notify, 1000)
 	s.mu.Lock()
-	first, err := s.first(r.URL.Query().Get("mask"))
+	first, err := s.node.first(r.URL.Query().Get("mask"))
 	if err != nil {
 		s.mu.Unlock()
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -339,9 +278,9 @@ func Peer(id tailcfg.NodeID, name string, tags, addrs []string, others ...string
 func (s *Server) SetPeers(peers ...*tailcfg.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.peers = peers
+	s.node.peers = peers
 	for c := range s.watchers {
-		c <- s.netmap(nil)
+		c <- s.node.netmap(nil)
 	}
 }
 
@@ -349,13 +288,13 @@ func (s *Server) SetPeers(peers ...*tailcfg.Node) {
 func (s *Server) ChangePeers(changed []*tailcfg.Node, removed ...tailcfg.NodeID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.peers = slices.DeleteFunc(slices.Clone(s.peers), func(n *tailcfg.Node) bool {
+	s.node.peers = slices.DeleteFunc(slices.Clone(s.node.peers), func(n *tailcfg.Node) bool {
 		return slices.Contains(removed, n.ID) || slices.ContainsFunc(changed, func(c *tailcfg.Node) bool { return c.ID == n.ID })
 	})
-	s.peers = append(s.peers, changed...)
+	s.node.peers = append(s.node.peers, changed...)
 	n := ipn.Notify{PeersChanged: changed, PeersRemoved: removed}
-	if s.bus == BusNetmaps {
-		n = s.netmap(nil)
+	if s.node.bus == BusNetmaps {
+		n = s.node.netmap(nil)
 	}
 	for c := range s.watchers {
 		c <- n
@@ -366,9 +305,9 @@ func (s *Server) ChangePeers(changed []*tailcfg.Node, removed ...tailcfg.NodeID)
 func (s *Server) SetVisible(services ...tailcfg.ServiceDetails) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.visible = services
+	s.node.visible = services
 	for c := range s.watchers {
-		c <- s.netmap(nil)
+		c <- s.node.netmap(nil)
 	}
 }
 
@@ -383,9 +322,9 @@ func (s *Server) FailDNSConfig(n int) {
 func (s *Server) SetRecords(records ...tailcfg.DNSRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records = records
+	s.node.records = records
 	for c := range s.watchers {
-		c <- s.netmap(nil)
+		c <- s.node.netmap(nil)
 	}
 }
 
@@ -393,26 +332,11 @@ func (s *Server) SetRecords(records ...tailcfg.DNSRecord) {
 func (s *Server) SetRoutes(use bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.routes = use
+	s.node.routes = use
 	prefs := (&ipn.Prefs{RouteAll: use}).View()
 	for c := range s.watchers {
 		c <- ipn.Notify{Prefs: &prefs}
 	}
-}
-
-// SetDial sets the function that opens connections into the tailnet. An address for which it
-// returns nil is outside of the tailnet.
-func (s *Server) SetDial(fn func(addr string) (net.Conn, error)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dial = fn
-}
-
-// Dialled returns the addresses that clients requested to dial.
-func (s *Server) Dialled() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.dialled)
 }
 
 // SetMute sets whether devices do not answer pings.
@@ -436,7 +360,7 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.pinged = append(s.pinged, r.FormValue("type")+" "+ip)
 	mute := s.mute
-	found := slices.ContainsFunc(s.peers, func(n *tailcfg.Node) bool {
+	found := slices.ContainsFunc(s.node.peers, func(n *tailcfg.Node) bool {
 		return slices.ContainsFunc(n.Addresses, func(p netip.Prefix) bool { return p.Addr().String() == ip })
 	})
 	s.mu.Unlock()
@@ -461,73 +385,22 @@ func (s *Server) dnsConfig(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "busy", http.StatusInternalServerError)
 		return
 	}
-	if s.bus == BusNetmaps {
+	if s.node.bus == BusNetmaps {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
-	if err := json.NewEncoder(w).Encode(s.dns()); err != nil {
+	if err := json.NewEncoder(w).Encode(s.node.dns()); err != nil {
 		s.t.Logf("cannot answer: %v", err)
 	}
 }
 
-// serveDial closes both connections when one of them has ended, as tailscaled does.
-func (s *Server) serveDial(w http.ResponseWriter, r *http.Request) {
-	addr := net.JoinHostPort(r.Header.Get("Dial-Host"), r.Header.Get("Dial-Port"))
-	s.mu.Lock()
-	s.dialled = append(s.dialled, addr)
-	dial := s.dial
-	s.mu.Unlock()
-
-	var out net.Conn
-	var err error
-	if dial != nil {
-		out, err = dial(addr)
+// answer returns a handler that answers with a part of the state.
+func (s *Server) answer(part func() any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := json.NewEncoder(w).Encode(part()); err != nil {
+			s.t.Logf("cannot answer: %v", err)
+		}
 	}
-	switch {
-	case err != nil:
-		http.Error(w, "dial failure: "+err.Error(), http.StatusBadGateway)
-		return
-	case out == nil:
-		w.Header().Set("Dial-Self", "true")
-		w.Header().Set("Dial-Addr", addr)
-		w.WriteHeader(http.StatusOK)
-		return
-	}
-	defer func() { _ = out.Close() }()
-	w.Header().Set("Upgrade", "ts-dial")
-	w.Header().Set("Connection", "upgrade")
-	w.WriteHeader(http.StatusSwitchingProtocols)
-	conn, rw, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		s.t.Errorf("cannot take over connection: %v", err)
-		return
-	}
-	defer func() { _ = conn.Close() }()
-	if rw.Flush() != nil {
-		return
-	}
-	done := make(chan struct{}, 2)
-	pipe := func(dst io.Writer, src io.Reader) {
-		// The copy ends when either connection ends.
-		_, _ = io.Copy(dst, src)
-		done <- struct{}{}
-	}
-	go pipe(conn, out)
-	go pipe(out, rw)
-	<-done
-}
-
-func peerStatus(n *tailcfg.Node) *ipnstate.PeerStatus {
-	tags, allowed := views.SliceOf(n.Tags), views.SliceOf(n.AllowedIPs)
-	ps := &ipnstate.PeerStatus{NodeID: n.ID, DNSName: n.Name, Tags: &tags, AllowedIPs: &allowed, Expired: n.Expired}
-	for _, a := range n.Addresses {
-		ps.TailscaleIPs = append(ps.TailscaleIPs, a.Addr())
-	}
-	if n.Online != nil {
-		ps.Online = *n.Online
-	}
-	if n.LastSeen != nil {
-		ps.LastSeen = *n.LastSeen
-	}
-	return ps
 }
