@@ -35,9 +35,9 @@ func kinds() []kind {
 		{kindSetting, nil, removeSetting},
 		{kindService, findServices, removeService},
 		{kindAttribute, nil, removeAttribute},
-		{kindDevice, findDevices, byID(findDevices, (*tailscale.Client).DeleteDevice)},
-		{kindKey, findKeys, byID(findKeys, (*tailscale.Client).RevokeAuthKey)},
-		{kindWebhook, findWebhooks, byID(findWebhooks, (*tailscale.Client).DeleteWebhook)},
+		{kindDevice, findDevices, byID(findDevices, func(c *tailscale.Client) remover { return c.Devices().DeleteDevice })},
+		{kindKey, findKeys, byID(findKeys, func(c *tailscale.Client) remover { return c.Keys().RevokeAuthKey })},
+		{kindWebhook, findWebhooks, byID(findWebhooks, func(c *tailscale.Client) remover { return c.Webhooks().DeleteWebhook })},
 		{kindSplitDNS, findSplitDNS, removeSplitDNS},
 		{kindDir, nil, removeDir},
 	}
@@ -63,17 +63,21 @@ func filter[T any](prefix string, identify func(T) object) func([]T, error) ([]o
 	}
 }
 
+// A remover removes an object by its ID.
+type remover = func(ctx context.Context, id string) error
+
 // byID returns a function that removes an object by its ID, or all with its name if the ledger has no
 // ID, because the object was not created, or the run ended before it recorded the ID.
-func byID(find func(context.Context, *session, string) ([]object, error), remove func(*tailscale.Client, context.Context, string) error) func(context.Context, *session, object) error {
+func byID(find func(context.Context, *session, string) ([]object, error), choose func(*tailscale.Client) remover) func(context.Context, *session, object) error {
 	return func(ctx context.Context, s *session, o object) error {
+		remove := choose(s.product)
 		if o.id != "" {
-			return remove(s.product, ctx, o.id)
+			return remove(ctx, o.id)
 		}
 		found, err := find(ctx, s, strings.TrimPrefix(o.name, "https://"))
 		for _, f := range found {
 			if f.name == o.name && err == nil {
-				err = remove(s.product, ctx, f.id)
+				err = remove(ctx, f.id)
 			}
 		}
 		return err
@@ -86,36 +90,36 @@ func str(m map[string]any, key string) string {
 }
 
 func findServices(ctx context.Context, s *session, prefix string) ([]object, error) {
-	return filter(prefix, func(v tailscale.Service) object { return object{kindService, v.Name, ""} })(s.product.Services(ctx, tailscale.Current))
+	return filter(prefix, func(v tailscale.Service) object { return object{kindService, v.Name, ""} })(s.product.Services().Services(ctx, tailscale.Current))
 }
 
 func removeService(ctx context.Context, s *session, o object) error {
-	return s.product.DeleteService(ctx, o.name)
+	return s.product.Services().DeleteService(ctx, o.name)
 }
 
 func findDevices(ctx context.Context, s *session, prefix string) ([]object, error) {
-	return filter(prefix, func(d tailscale.Device) object { return object{kindDevice, d.Hostname, cmp.Or(d.NodeID, d.ID)} })(s.product.Devices(ctx, tailscale.Current))
+	return filter(prefix, func(d tailscale.Device) object { return object{kindDevice, d.Hostname, cmp.Or(d.NodeID, d.ID)} })(s.product.Devices().Devices(ctx, tailscale.Current))
 }
 
 func findKeys(ctx context.Context, s *session, prefix string) ([]object, error) {
-	return filter(prefix, func(k tailscale.Key) object { return object{kindKey, k.Description, k.ID} })(s.product.AuthKeys(ctx, tailscale.Current))
+	return filter(prefix, func(k tailscale.Key) object { return object{kindKey, k.Description, k.ID} })(s.product.Keys().AuthKeys(ctx, tailscale.Current))
 }
 
 func findWebhooks(ctx context.Context, s *session, prefix string) ([]object, error) {
-	return filter(prefix, func(w tailscale.Webhook) object { return object{kindWebhook, w.EndpointURL, w.EndpointID} })(s.product.Webhooks(ctx, tailscale.Current))
+	return filter(prefix, func(w tailscale.Webhook) object { return object{kindWebhook, w.EndpointURL, w.EndpointID} })(s.product.Webhooks().Webhooks(ctx, tailscale.Current))
 }
 
 func findSplitDNS(ctx context.Context, s *session, prefix string) ([]object, error) {
-	d, err := s.product.DNS(ctx, tailscale.Current)
+	d, err := s.product.DNS().DNS(ctx, tailscale.Current)
 	return filter(prefix, func(domain string) object { return object{kindSplitDNS, domain, ""} })(sortedKeys(d.SplitDNS), err)
 }
 
 func removeSplitDNS(ctx context.Context, s *session, o object) error {
-	return s.product.PatchSplitDNS(ctx, map[string][]string{o.name: nil})
+	return s.product.DNS().PatchSplitDNS(ctx, map[string][]string{o.name: nil})
 }
 
 func removeAttribute(ctx context.Context, s *session, o object) error {
-	return s.product.DeleteDeviceAttribute(ctx, o.id, o.name)
+	return s.product.Devices().DeleteDeviceAttribute(ctx, o.id, o.name)
 }
 
 // removeDir removes a temporary folder, and nothing else.
@@ -163,7 +167,7 @@ func setPolicy(ctx context.Context, s *session, text, etag string) (*reply, erro
 }
 
 func findPolicyMarks(ctx context.Context, s *session, prefix string) ([]object, error) {
-	p, err := s.product.PolicyFile(ctx, tailscale.Current)
+	p, err := s.product.PolicyFile().PolicyFile(ctx, tailscale.Current)
 	if err != nil || withoutMark(p.Text, policyMark(prefix)) == p.Text {
 		return nil, err
 	}
@@ -172,6 +176,6 @@ func findPolicyMarks(ctx context.Context, s *session, prefix string) ([]object, 
 
 // removePolicyMark removes the mark.
 func removePolicyMark(ctx context.Context, s *session, o object) error {
-	_, err := s.product.EditPolicyFile(ctx, func(text string) (string, error) { return withoutMark(text, o.name), nil })
+	_, err := s.product.PolicyFile().EditPolicyFile(ctx, func(text string) (string, error) { return withoutMark(text, o.name), nil })
 	return err
 }

@@ -68,7 +68,7 @@ func policyFragment(ctx context.Context, t *turn) error {
 }
 
 func findFragments(ctx context.Context, s *session, prefix string) ([]object, error) {
-	p, err := s.product.PolicyFile(ctx, tailscale.Current)
+	p, err := s.product.PolicyFile().PolicyFile(ctx, tailscale.Current)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func findFragments(ctx context.Context, s *session, prefix string) ([]object, er
 
 // removeFragment removes the owner's entries, and nothing else.
 func removeFragment(ctx context.Context, s *session, o object) error {
-	_, err := s.product.EditPolicyFile(ctx, func(text string) (string, error) {
+	_, err := s.product.PolicyFile().EditPolicyFile(ctx, func(text string) (string, error) {
 		out, _, err := policyfile.Merge([]byte(text), o.name, nil, policyfile.Options{})
 		return string(out), err
 	})

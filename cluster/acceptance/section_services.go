@@ -342,7 +342,7 @@ func addressAgain(ctx context.Context, t *turn) error {
 		return err
 	}
 	remake := func(addrs []string) (tailscale.Service, error) {
-		if err := t.product.DeleteService(ctx, s.Name); err != nil {
+		if err := t.product.Services().DeleteService(ctx, s.Name); err != nil {
 			return s, err
 		}
 		next := t.service("again")

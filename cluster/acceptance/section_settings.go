@@ -168,7 +168,7 @@ func webhook(ctx context.Context, t *turn) error {
 	if str(r.object(), "secret") == "" {
 		return errors.New("rotate: the reply has no secret")
 	}
-	if err := t.product.DeleteWebhook(ctx, id); err != nil {
+	if err := t.product.Webhooks().DeleteWebhook(ctx, id); err != nil {
 		return err
 	}
 	if r, err = t.get(ctx, "webhooks", id); err != nil {

@@ -240,7 +240,7 @@ func drain(ctx context.Context, t *turn) error {
 
 // removeHost removes a host's device through the API.
 func (t *turn) removeHost(ctx context.Context, n *node) error {
-	if err := t.product.DeleteDevice(ctx, n.id); err != nil {
+	if err := t.product.Devices().DeleteDevice(ctx, n.id); err != nil {
 		return err
 	}
 	return t.run.ledger.gone(n.seq)
