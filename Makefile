@@ -75,7 +75,7 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go code.
 	go run ./hack/metricsgen docs/reference/metrics.md
 
 # What the extension brings along, which is no composite.
-EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/files/crds
+EXTENSION_CRDS := package/charts/tailscale-gateway-extension/files/crds
 
 GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/files.sha256 docs/reference/* package/function/input/*.yaml package/function/input/files.sha256 $(EXTENSION_CRDS)/*
 
@@ -207,7 +207,7 @@ GATEWAY_ASSETS = TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSE
 test-controllers: ## Run controllers against a real API server and a simulated Tailscale, and the agent's watch with tailscaled of the oldest, the default and the newest version.
 	$(LAB) build
 	$(LAB) build $(PROXIES)
-	$(CONTROLLER_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/app/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
+	$(CONTROLLER_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/app/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./package/charts/ ./package/monitoring/
 
 .PHONY: test-envoy
 test-envoy: ## Run Envoy Gateway, Envoy and our extension without a cluster.
@@ -257,7 +257,7 @@ test-release: ## Release a small image and the charts into a registry of the tes
 chart-goldens: ## Rewrite what the charts render to, with deploy/kustomization.
 	$(LAB) build helm
 	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./extension/ -run TestChart -update
-	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./cluster/charts/ -run 'TestInstall|TestVariants' -update
+	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./package/charts/ -run 'TestInstall|TestVariants' -update
 
 .PHONY: render-goldens
 render-goldens: ## Rewrite the goldens of examples from what they render to.
@@ -386,6 +386,6 @@ dev-kind: ## Create a kind cluster with Crossplane and the packages of this tree
 
 .PHONY: install
 install: ## Install into the cluster of KUBECONFIG by the chart. REGISTRY for other packages than the public ones, FLAVOUR=claims for claims.
-	helm upgrade --install tailscale-gateway cluster/charts/tailscale-gateway --namespace crossplane-system \
+	helm upgrade --install tailscale-gateway package/charts/tailscale-gateway --namespace crossplane-system \
 	  --set=packages.version=$(VERSION),packages.flavour=$(FLAVOUR)$(if $(REGISTRY),$(COMMA)registry=$(REGISTRY))
 	go run ./cluster/installcheck

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	chartDir  = "../cluster/charts/tailscale-gateway-extension"
+	chartDir  = "../package/charts/tailscale-gateway-extension"
 	chartName = "tailscale-gateway-extension"
 	// chartNamespace is the namespace in our documentation.
 	chartNamespace = "envoy-gateway-system"

@@ -39,7 +39,7 @@ go -C hack/xpkg run . push --from=_out/xpkg --version="$VERSION" "127.0.0.1:$por
 helm upgrade --install crossplane crossplane --repo=https://charts.crossplane.io/stable \
   --namespace=crossplane-system --create-namespace --wait
 # The chart rewrites the names of packages to the registry.
-helm upgrade --install tailscale-gateway cluster/charts/tailscale-gateway \
+helm upgrade --install tailscale-gateway package/charts/tailscale-gateway \
   --namespace=crossplane-system --set=registry="$address/tailscale-gateway" \
   --set=packages.version="$VERSION" --set=packages.flavour="$FLAVOUR"
 kubectl wait provider.pkg,function.pkg,configuration.pkg --all --for=condition=Healthy --timeout=5m

@@ -13,8 +13,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
 
 const quickstart = "quickstart"
@@ -80,7 +80,7 @@ func (d *demo) tailscaleGateway(ctx context.Context, p *progress) error {
 	// The packages have their public names, so the lab tests the objects that users install.
 	if err := d.readmeCommands(ctx, p, "helm upgrade --install tailscale-gateway ",
 		"oci://"+products.Charts+"/"+charts.Install+" --version 0.1.0",
-		fmt.Sprintf("cluster/charts/%s --set=registry=%s/tailscale-gateway,packages.version=%s,packages.enabled=%t", charts.Install, d.lab.clusterRegistry, d.version, !byCrossplane)); err != nil {
+		fmt.Sprintf("package/charts/%s --set=registry=%s/tailscale-gateway,packages.version=%s,packages.enabled=%t", charts.Install, d.lab.clusterRegistry, d.version, !byCrossplane)); err != nil {
 		return err
 	}
 	configuration := products.Configuration

@@ -39,7 +39,7 @@ func (d *demo) routeSteps() []step {
 
 // extension does not wait for its pods: Envoy Gateway's pods do.
 func (d *demo) extension(ctx context.Context, _ *progress) error {
-	_, err := d.lab.helm(ctx, "upgrade", "--install", extensionChart, "cluster/charts/"+extensionChart,
+	_, err := d.lab.helm(ctx, "upgrade", "--install", extensionChart, "package/charts/"+extensionChart,
 		"--namespace", envoyGatewayNamespace, "--create-namespace", "--set=image.tag="+d.version)
 	return err
 }

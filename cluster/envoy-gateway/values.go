@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package envoygateway holds the values of Envoy Gateway's chart that configure the extension.
-// The extension's chart is in cluster/charts.
+// The extension's chart is in package/charts.
 package envoygateway
 
 import _ "embed"

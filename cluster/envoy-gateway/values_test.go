@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
 
 // TestValues decodes the configuration with Envoy Gateway's types, because Envoy Gateway

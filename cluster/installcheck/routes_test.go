@@ -24,8 +24,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	envoygateway "github.com/tailscale-gateway/tailscale-gateway/cluster/envoy-gateway"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
 
 const egNamespace = "envoy-gateway-system"

@@ -97,5 +97,5 @@ func skipped(dir string) bool {
 func generated(path string) bool {
 	return strings.HasPrefix(filepath.Base(path), "zz_generated") ||
 		filepath.Ext(path) == ".yaml" && within(path, []string{"package/function/input"}) ||
-		within(path, []string{"docs/reference", "package/provider/crds", "package/configuration/xrds", "cluster/charts/tailscale-gateway-extension/files/crds"})
+		within(path, []string{"docs/reference", "package/provider/crds", "package/configuration/xrds", "package/charts/tailscale-gateway-extension/files/crds"})
 }

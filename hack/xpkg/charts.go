@@ -33,7 +33,7 @@ const chartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 type chartCmd struct {
 	Out     string `default:"_out/charts"    help:"Folder for the packaged charts." type:"path"`
-	Charts  string `default:"cluster/charts" help:"Folder of charts."               type:"existingdir"`
+	Charts  string `default:"package/charts" help:"Folder of charts."               type:"existingdir"`
 	Version string `default:"v0.1.0-dev"     help:"Version of the charts, and of the images that they install."`
 	Helm    string `default:"helm"           help:"Path of helm."`
 }

@@ -39,7 +39,7 @@ type releaseCmd struct {
 	Arch       []string `default:"amd64,arm64"      help:"Architectures to build for."`
 	Out        string   `default:"_out/release"     help:"Folder for the files of the release. It is emptied first." type:"path"`
 	Examples   string   `default:"examples"         help:"Folder of examples to put into the packages."              type:"existingdir"`
-	Charts     string   `default:"cluster/charts"   help:"Folder of charts. Empty releases no charts."`
+	Charts     string   `default:"package/charts"   help:"Folder of charts. Empty releases no charts."`
 	Changelog  string   `default:"CHANGELOG.md"     help:"Page with the release notes."                              type:"existingfile"`
 	Helm       string   `default:"helm"             help:"Path of helm."`
 	Builder    string   `default:"${source}/blob/main/Makefile#release" help:"URI of what builds, for the provenance."`

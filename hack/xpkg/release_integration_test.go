@@ -34,7 +34,7 @@ func TestReleaseCharts(t *testing.T) {
 	addr := newRegistry(t, true)
 	for range 2 {
 		c := newRelease(t, addr)
-		c.Charts, c.Helm = "../../cluster/charts", h
+		c.Charts, c.Helm = "../../package/charts", h
 		if err := c.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestReleaseCharts(t *testing.T) {
 func TestChartsReproducible(t *testing.T) {
 	var sums []string
 	for range 2 {
-		c := &chartCmd{Out: t.TempDir(), Charts: "../../cluster/charts", Version: hello, Helm: helm(t)}
+		c := &chartCmd{Out: t.TempDir(), Charts: "../../package/charts", Version: hello, Helm: helm(t)}
 		files, err := c.pack(t.Context(), time.Unix(0, 0))
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ var filter = regexp.MustCompile(`\[[^]]*\]`)
 // path that does not exist, and the column is empty.
 func TestColumns(t *testing.T) {
 	columns := 0
-	for _, pattern := range []string{"../../package/provider/crds/*.yaml", "../../package/configuration/xrds/*.yaml", "../../cluster/charts/*/files/crds/*.yaml"} {
+	for _, pattern := range []string{"../../package/provider/crds/*.yaml", "../../package/configuration/xrds/*.yaml", "../../package/charts/*/files/crds/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no files match %s: %v", pattern, err)

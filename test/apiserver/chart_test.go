@@ -35,7 +35,7 @@ func TestChartNeedsCrossplane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), os.Getenv("TEST_ASSET_HELM"), "install", "tailscale-gateway", filepath.Join(root, "cluster/charts/tailscale-gateway"),
+	cmd := exec.CommandContext(t.Context(), os.Getenv("TEST_ASSET_HELM"), "install", "tailscale-gateway", filepath.Join(root, "package/charts/tailscale-gateway"),
 		"--kubeconfig="+kubeconfig, "--namespace=crossplane-system", "--create-namespace")
 	out, err := cmd.CombinedOutput()
 	const want = "helm upgrade --install crossplane crossplane --repo https://charts.crossplane.io/stable --namespace crossplane-system"

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -67,7 +67,7 @@ func TestRights(t *testing.T) {
 		{name: charts.Install, namespace: apiserver.CrossplaneNamespace, values: []string{"--set=provider.workloadIdentity=true,provider.staticEndpoints=true"}},
 		{name: charts.Extension, namespace: extensionNamespace, values: []string{"--set=clientCertificates[0].namespace=shop", "--set=clientCertificates[0].name=client"}},
 	} {
-		chart := "cluster/charts/" + c.name
+		chart := "package/charts/" + c.name
 		args := append([]string{"template", c.name, filepath.Join(root, chart), "--namespace=" + c.namespace, "--kube-version=1.35.4"}, c.values...)
 		rendered, err := exec.CommandContext(t.Context(), helm, args...).Output()
 		if err != nil {

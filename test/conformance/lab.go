@@ -94,7 +94,7 @@ func (l *lab) with(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"kubectl", "apply", "--server-side", "-f", "package/provider/crds"},
 		{"kubectl", "wait", "crds", "--all", "--for=condition=Established", "--timeout=2m"},
-		{"helm", "upgrade", "--install", extension, "cluster/charts/" + extension, "--namespace=" + envoyGatewayNamespace, "--set=image.tag=" + l.version},
+		{"helm", "upgrade", "--install", extension, "package/charts/" + extension, "--namespace=" + envoyGatewayNamespace, "--set=image.tag=" + l.version},
 	} {
 		if _, err := l.run(ctx, nil, args...); err != nil {
 			return err

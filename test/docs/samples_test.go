@@ -123,7 +123,7 @@ func definitions(t *testing.T) map[string]*extv1.CustomResourceDefinition {
 		}
 		out[crd.Spec.Group+"/"+crd.Spec.Versions[0].Name+" "+crd.Spec.Names.Kind] = crd
 	}
-	for _, pattern := range []string{"package/provider/crds/*.yaml", "cluster/charts/*/files/crds/*.yaml", "package/configuration/xrds/*.yaml"} {
+	for _, pattern := range []string{"package/provider/crds/*.yaml", "package/charts/*/files/crds/*.yaml", "package/configuration/xrds/*.yaml"} {
 		paths, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("no definitions match %s: %v", pattern, err)

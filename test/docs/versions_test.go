@@ -99,8 +99,8 @@ func manifests(t *testing.T, pattern string) map[string]manifest {
 func TestVersions(t *testing.T) {
 	got := stated(t)
 	minimum := func(component string) string { return got[component].minimum }
-	const chart = "cluster/charts/tailscale-gateway-extension/Chart.yaml"
-	charts := manifests(t, "cluster/charts/*/Chart.yaml")
+	const chart = "package/charts/tailscale-gateway-extension/Chart.yaml"
+	charts := manifests(t, "package/charts/*/Chart.yaml")
 
 	gateway := required(t, "go.mod", "github.com/envoyproxy/gateway")
 	kubernetes := required(t, "cluster/tools/kubernetes/go.mod", "k8s.io/kubernetes")

@@ -198,7 +198,7 @@ func documented(t *testing.T) string {
 func issuesExtensionCertificates(t *testing.T) {
 	const release = "tailscale-gateway-extension"
 	render := func(mode string) string {
-		out, err := tryRun(t, "", "helm", "template", release, "cluster/charts/"+release, "--namespace="+namespace,
+		out, err := tryRun(t, "", "helm", "template", release, "package/charts/"+release, "--namespace="+namespace,
 			"--kube-version=1.35.4", "--set=image.tag="+*version, "--set=certificates.mode="+mode, "--show-only=templates/certificates.yaml")
 		if err != nil {
 			t.Fatalf("cannot render the chart: %v\n%s", err, out)

@@ -47,7 +47,7 @@ func routesToServices(t *testing.T) {
 	// An upgrade keeps certificates: Envoys would refuse new pods with other certificates until the
 	// new authority reaches them.
 	previous := shownCertificate(t)
-	if out, err := tryRun(t, "", "helm", "upgrade", extension, "cluster/charts/"+extension, "-n", extensionNamespace, "--set=image.tag="+*version); err != nil {
+	if out, err := tryRun(t, "", "helm", "upgrade", extension, "package/charts/"+extension, "-n", extensionNamespace, "--set=image.tag="+*version); err != nil {
 		t.Fatalf("cannot upgrade the chart: %v\n%s", err, out)
 	}
 	if shownCertificate(t) != previous {

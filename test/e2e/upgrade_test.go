@@ -17,8 +17,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/test/e2e/internal/upgrade"
 	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 )
@@ -28,7 +28,7 @@ const (
 	upgradeCommand = "helm upgrade tailscale-gateway oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway --version VERSION --namespace crossplane-system --reset-then-reuse-values"
 
 	// extensionCommand is that of the extension's chart.
-	extensionCommand = "helm upgrade tailscale-gateway-extension cluster/charts/tailscale-gateway-extension --namespace envoy-gateway-system --reset-then-reuse-values"
+	extensionCommand = "helm upgrade tailscale-gateway-extension package/charts/tailscale-gateway-extension --namespace envoy-gateway-system --reset-then-reuse-values"
 
 	// upgradeWait bounds the wait for all components of a version, on a busy machine.
 	upgradeWait = 20 * time.Minute
@@ -135,11 +135,21 @@ func (u *upgraded) installsPrevious(t *testing.T) {
 	if err := os.WriteFile(u.values, []byte(smallRequests), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	labRun(t, "envoy-gateway", "--values="+filepath.Join(u.tree, "cluster/envoy-gateway/values.yaml"), "--values="+u.values)
-	helm(t, "upgrade", charts.Install, filepath.Join(u.tree, "cluster/charts", charts.Install), "--namespace", crossplaneNamespace,
+	labRun(t, "envoy-gateway", "--values="+filepath.Join(u.folder(t, upgrade.Values), "values.yaml"), "--values="+u.values)
+	helm(t, "upgrade", charts.Install, filepath.Join(u.folder(t, upgrade.Charts), charts.Install), "--namespace", crossplaneNamespace,
 		"--reset-then-reuse-values", "--set=function.envoyGatewayNamespaces={"+extensionNamespace+","+team+"}")
-	helm(t, "upgrade", extension, filepath.Join(u.tree, "cluster/charts", extension), "--namespace", extensionNamespace,
+	helm(t, "upgrade", extension, filepath.Join(u.folder(t, upgrade.Charts), extension), "--namespace", extensionNamespace,
 		"--reset-then-reuse-values", "--set=resources.requests.cpu=10m", "--wait", "--timeout=4m")
+}
+
+// folder returns the folder of the previous version's source that a pattern matches.
+func (u *upgraded) folder(t *testing.T, pattern string) string {
+	t.Helper()
+	dir, err := upgrade.Find(u.tree, pattern)
+	if err != nil {
+		t.Fatalf("the source of the previous version: %v", err)
+	}
+	return dir
 }
 
 // demo runs the demo of the previous version.
@@ -163,7 +173,7 @@ func pushesThis(t *testing.T) {
 // upgrades runs the commands of the docs, with the charts of this tree.
 func (u *upgraded) upgrades(t *testing.T) {
 	inDocs(t, upgradeCommand)
-	args := strings.NewReplacer("oci://"+products.Charts+"/"+charts.Install+" --version VERSION", "cluster/charts/"+charts.Install).Replace(upgradeCommand)
+	args := strings.NewReplacer("oci://"+products.Charts+"/"+charts.Install+" --version VERSION", "package/charts/"+charts.Install).Replace(upgradeCommand)
 	helm(t, append(strings.Fields(args)[1:], "--set=packages.version="+*version)...)
 	hasPackages(t, *version)
 	inDocs(t, extensionCommand)

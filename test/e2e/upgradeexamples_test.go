@@ -153,7 +153,7 @@ func (u *upgraded) appliesGateways(t *testing.T) {
 	kubectl(t, "create", "namespace", team)
 	u.apply(t, "examples/extension-server.yaml")
 	labCommand(t, "envoy-gateway", "--release=team", "--namespace="+team,
-		"--values="+filepath.Join(u.tree, "cluster/envoy-gateway/values.yaml"), "--values="+filepath.Join(u.tree, "cluster/envoy-gateway/team-values.yaml"))
+		"--values="+filepath.Join(u.folder(t, upgrade.Values), "values.yaml"), "--values="+filepath.Join(u.folder(t, upgrade.Values), "team-values.yaml"))
 	u.answered(t, tailnetOne.url(t, own), "web")
 	conditionOf(t, "tailscalegateways", own, "ExtensionServerReady", "True", "ExtensionServing", patience)
 }

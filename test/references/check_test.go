@@ -62,7 +62,8 @@ func text(file string) bool {
 	switch {
 	case strings.Contains(file, "/testdata/"), strings.HasPrefix(path.Base(file), "zz_generated"):
 		return false
-	case strings.HasPrefix(file, "docs/reference/"), strings.HasPrefix(file, "package/"), strings.Contains(file, "/files/crds/"):
+	case strings.HasPrefix(file, "docs/reference/"), strings.Contains(file, "/crds/"), strings.Contains(file, "/xrds/"),
+		strings.HasPrefix(file, "package/function/input/") && path.Ext(file) == ".yaml":
 		return false // Generated from Go.
 	case file == codeowners:
 		return false // It has other patterns, which owners checks.

@@ -78,6 +78,7 @@ func TestCheck(t *testing.T) {
 		"Comment":     {reason: "A comment names a file that has moved.", file: "internal/fair/gone.go", add: "package fair // See extension/lanes/lanes.go.", want: []string{"extension/lanes/lanes.go."}},
 		"Page":        {reason: "A page names a file that has moved.", file: "docs/limits.md", add: "See `extension/lanes`.", want: []string{"extension/lanes"}},
 		"Example":     {reason: "An example names a page that does not exist, beside the name of another project.", file: "examples/egress.yaml", add: "# Crossplane v2: docs/lanes.md.", want: []string{"docs/lanes.md."}},
+		"Chart":       {reason: "The page of a chart names a folder that is gone.", file: "package/charts/tailscale-gateway/README.md", add: "Apply `cluster/kind`.", want: []string{"cluster/kind"}},
 		"Upstream":    {reason: "A file of another project, named with its version, is none of ours.", file: "docs/limits.md", add: "See Envoy Gateway v1.9.1, internal/lanes/lanes.go."},
 		"Test":        {reason: "A page names a test that does not exist.", file: "SECURITY.md", add: "`TestNothing` shows it.", want: []string{"TestNothing"}},
 		"Target":      {reason: "A page names a target that does not exist.", file: "docs/limits.md", add: "Run `make test-nothing`.", want: []string{"make test-nothing"}},

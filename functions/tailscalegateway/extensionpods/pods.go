@@ -24,7 +24,7 @@ import (
 const (
 	// extensionRole grants the permissions of such an extension in its namespace, except for its
 	// Lease. It is installed together with the permission of Crossplane to bind it
-	// (cluster/charts/tailscale-gateway).
+	// (package/charts/tailscale-gateway).
 	extensionRole = "tailscale-gateway:gateway-extension"
 
 	// tlsPath is the path of the certificate, and tlsVolume its volume.

@@ -22,7 +22,7 @@ import (
 )
 
 // The provider's record of a machine decides which keys and devices it deletes. The record is in
-// annotations of the Machine, because of who may write where (cluster/charts/tailscale-gateway,
+// annotations of the Machine, because of who may write where (package/charts/tailscale-gateway,
 // templates/admission.yaml and rbac.yaml; test/apiserver/testdata/rights.txt):
 //
 //   - The metadata of a Machine: the provider, and administrators. Crossplane's role crossplane-edit

@@ -6,12 +6,14 @@ package upgrade
 import (
 	"os"
 	"os/exec"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
 
 const root = "../../../.."
@@ -63,9 +65,44 @@ func TestPreviousCommit(t *testing.T) {
 	if out, err := git("merge-base", "--is-ancestor", commit, "HEAD"); err != nil {
 		t.Errorf("CHANGELOG.md names commit %s, which is not in the history of this one: %v: %s", commit, err, out)
 	}
-	for _, path := range []string{"cluster/charts/" + charts.Install + "/Chart.yaml", "cluster/demo/main.go", "examples/quickstart/tailnet.yaml"} {
-		if out, err := git("cat-file", "-e", commit+":"+path); err != nil {
-			t.Errorf("the previous version has no %s: %v: %s", path, err, out)
+	out, err := git("ls-tree", "-r", "--name-only", "--full-tree", commit)
+	if err != nil {
+		t.Fatalf("cannot list the files of commit %s: %v: %s", commit, err, out)
+	}
+	files := strings.Split(out, "\n")
+	for _, pattern := range []string{
+		Charts + "/" + charts.Install + "/Chart.yaml", Charts + "/" + charts.Extension + "/Chart.yaml",
+		Values + "/values.yaml", Values + "/team-values.yaml", "cluster/demo/main.go", "examples/quickstart/tailnet.yaml",
+	} {
+		matches := func(file string) bool { ok, err := path.Match(pattern, file); return ok && err == nil }
+		if !slices.ContainsFunc(files, matches) {
+			t.Errorf("the previous version has no %s", pattern)
 		}
+	}
+}
+
+// TestFind looks for folders of this version, which is the previous one of the next.
+func TestFind(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		pattern string
+		want    string
+		bad     bool
+	}{
+		"Charts":  {reason: "The charts are in one folder.", pattern: Charts, want: root + "/package/charts"},
+		"Values":  {reason: "So are the values.", pattern: Values, want: root + "/cluster/envoy-gateway"},
+		"Absent":  {reason: "A pattern without a match is an error.", pattern: "*/no-such-folder", bad: true},
+		"Several": {reason: "Which of two folders is meant is not known.", pattern: "cmd/*", bad: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Find(root, tc.pattern)
+			if (err != nil) != tc.bad {
+				t.Fatalf("\n%s\nFind(...): error is %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nFind(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // ExtensionCRDs is the folder of the CRDs of the extension's chart, in the repository.
-const ExtensionCRDs = "cluster/charts/" + Extension + "/files/crds"
+const ExtensionCRDs = "package/charts/" + Extension + "/files/crds"
 
 // Rules are alerts of the chart Install: a rule file of Prometheus, and the spec of a
 // PrometheusRule.

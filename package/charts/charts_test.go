@@ -23,10 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/config"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
 
 const (
@@ -39,7 +39,7 @@ const (
 	header = `# Copyright 2026 The Tailscale Gateway Authors
 # SPDX-License-Identifier: Apache-2.0
 # The chart tailscale-gateway with its default values. Written by:
-# go test -tags=integration ./cluster/charts/ -run TestInstall -update
+# go test -tags=integration ./package/charts/ -run TestInstall -update
 `
 )
 
