@@ -411,7 +411,7 @@ func verifies(t *testing.T, rendered string, secrets map[string]*corev1.Secret) 
 	}
 	roots := poolOf(t, ca.Data["tls.crt"])
 	for _, name := range []string{
-		// As cluster/envoy-gateway/values.yaml names it.
+		// As package/envoy-gateway/values.yaml names it.
 		chartName + ".envoy-gateway-system.svc.cluster.local",
 		// As the extension's flags name it for Envoys.
 		strings.TrimPrefix(arg(t, rendered, "--eds-server-name="), "--eds-server-name="),

@@ -45,7 +45,7 @@ func (d *demo) extension(ctx context.Context, _ *progress) error {
 }
 
 func (d *demo) envoyGateway(ctx context.Context, _ *progress) error {
-	return goRun(ctx, ".", "./cluster/lab", "envoy-gateway", "--values", "cluster/envoy-gateway/values.yaml")
+	return goRun(ctx, ".", "./cluster/lab", "envoy-gateway", "--values", "package/envoy-gateway/values.yaml")
 }
 
 func (d *demo) checkRoutes(ctx context.Context, p *progress) error {

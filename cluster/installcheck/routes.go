@@ -24,8 +24,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	envoygateway "github.com/tailscale-gateway/tailscale-gateway/cluster/envoy-gateway"
 	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
+	envoygateway "github.com/tailscale-gateway/tailscale-gateway/package/envoy-gateway"
 )
 
 const (
@@ -38,7 +38,7 @@ const (
 // checkRoutes checks what routes need that name our kinds.
 func checkRoutes(ctx context.Context, kube kubernetes.Interface, gatewayNamespace, extensionNamespace string, r *report) error {
 	chart := fmt.Sprintf("helm upgrade --install %s package/charts/%s --namespace %s --create-namespace", charts.Extension, charts.Extension, extensionNamespace)
-	values := fmt.Sprintf("helm upgrade --install eg oci://docker.io/envoyproxy/gateway-helm --version v1.9.1 --namespace %s --values cluster/envoy-gateway/values.yaml", gatewayNamespace)
+	values := fmt.Sprintf("helm upgrade --install eg oci://docker.io/envoyproxy/gateway-helm --version v1.9.1 --namespace %s --values package/envoy-gateway/values.yaml", gatewayNamespace)
 
 	var watched, granted []rbacv1.PolicyRule
 	for _, source := range []struct {

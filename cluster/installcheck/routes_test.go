@@ -24,8 +24,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
-	envoygateway "github.com/tailscale-gateway/tailscale-gateway/cluster/envoy-gateway"
 	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
+	envoygateway "github.com/tailscale-gateway/tailscale-gateway/package/envoy-gateway"
 )
 
 const egNamespace = "envoy-gateway-system"
@@ -212,7 +212,7 @@ func TestCheckRoutes(t *testing.T) {
 				"missing  Envoy Gateway's failOpen is false: true drops every Deny and lets clients forge identity headers when the extension returns an error",
 				"missing  Envoy Gateway checks the extension's certificate by the Secret envoy-gateway-system/tailscale-gateway-extension-ca",
 				"missing  Envoy Gateway presents the certificate of the Secret envoy-gateway-system/tailscale-gateway-extension-client",
-			}, fix: "--values cluster/envoy-gateway/values.yaml"},
+			}, fix: "--values package/envoy-gateway/values.yaml"},
 		},
 	}
 	for name, tc := range cases {

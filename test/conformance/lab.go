@@ -100,7 +100,7 @@ func (l *lab) with(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.envoyGateway(ctx, "--values=cluster/envoy-gateway/values.yaml")
+	return l.envoyGateway(ctx, "--values=package/envoy-gateway/values.yaml")
 }
 
 func (l *lab) envoyGateway(ctx context.Context, args ...string) error {

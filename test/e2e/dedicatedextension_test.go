@@ -68,7 +68,7 @@ func answersByOwnExtension(t *testing.T) {
 	kubectl(t, "patch", "function.pkg.crossplane.io", gatewayFunction, "--type=merge", `--patch={"spec":{"runtimeConfigRef":{"name":"`+gatewayFunction+`"}}}`)
 	kubectl(t, "apply", "-f", ownExample)
 	labCommand(t, "envoy-gateway", "--release=team", "--namespace="+team,
-		"--values=cluster/envoy-gateway/values.yaml", "--values=cluster/envoy-gateway/team-values.yaml")
+		"--values=package/envoy-gateway/values.yaml", "--values=package/envoy-gateway/team-values.yaml")
 	conditionOf(t, "tailscalegateways", own, "ExtensionServerReady", "True", "ExtensionServing", patience)
 	response := jsonpath(t, "tailscalegateways", own, `{.status.conditions[?(@.type=="ExtensionServerReady")].message}`)
 	if !strings.Contains(response, "Secret "+namespace+"/own-extension-client") {

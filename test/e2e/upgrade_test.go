@@ -178,7 +178,7 @@ func (u *upgraded) upgrades(t *testing.T) {
 	hasPackages(t, *version)
 	inDocs(t, extensionCommand)
 	helm(t, append(strings.Fields(extensionCommand)[1:], "--set=image.tag="+*version, "--wait", "--timeout=4m")...)
-	labRun(t, "envoy-gateway", "--values=cluster/envoy-gateway/values.yaml", "--values="+u.values)
+	labRun(t, "envoy-gateway", "--values=package/envoy-gateway/values.yaml", "--values="+u.values)
 	runsVersion(t, *version)
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	envoygateway "github.com/tailscale-gateway/tailscale-gateway/cluster/envoy-gateway"
 	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
+	envoygateway "github.com/tailscale-gateway/tailscale-gateway/package/envoy-gateway"
 )
 
 // Names in the project's bootstrap that a machine without a cluster lacks.

@@ -90,7 +90,7 @@ func TestFind(t *testing.T) {
 		bad     bool
 	}{
 		"Charts":  {reason: "The charts are in one folder.", pattern: Charts, want: root + "/package/charts"},
-		"Values":  {reason: "So are the values.", pattern: Values, want: root + "/cluster/envoy-gateway"},
+		"Values":  {reason: "So are the values.", pattern: Values, want: root + "/package/envoy-gateway"},
 		"Absent":  {reason: "A pattern without a match is an error.", pattern: "*/no-such-folder", bad: true},
 		"Several": {reason: "Which of two folders is meant is not known.", pattern: "cmd/*", bad: true},
 	}
