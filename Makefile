@@ -254,7 +254,7 @@ test-release: ## Release a small image and the charts into a registry of the tes
 	cd hack/xpkg && TEST_ASSET_HELM=$$(cd $(CURDIR) && $(LAB) bin helm) $(GO_TEST) -tags=integration -count=1 -run 'Release|Charts' .
 
 .PHONY: chart-goldens
-chart-goldens: ## Rewrite what the charts render to, with deploy/kustomization.
+chart-goldens: ## Rewrite what the charts render to, with package/kustomization.
 	$(LAB) build helm
 	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./extension/ -run TestChart -update
 	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./package/charts/ -run 'TestInstall|TestVariants' -update

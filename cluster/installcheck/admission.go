@@ -16,13 +16,13 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
+	"github.com/tailscale-gateway/tailscale-gateway/package/kustomization"
 )
 
 // checkAdmission checks that a policy of the chart exists, is equal to that of the chart, and is
 // bound.
 func checkAdmission(ctx context.Context, kube kubernetes.Interface, name string, r *report) error {
-	const fix = "Install or upgrade the chart tailscale-gateway with admission.enabled=true, or apply deploy/kustomization."
+	const fix = "Install or upgrade the chart tailscale-gateway with admission.enabled=true, or apply package/kustomization."
 	want := &admissionv1.ValidatingAdmissionPolicy{}
 	if err := kustomization.Get("ValidatingAdmissionPolicy", name, want); err != nil {
 		return err

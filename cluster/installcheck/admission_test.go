@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
+	"github.com/tailscale-gateway/tailscale-gateway/package/kustomization"
 )
 
 func TestCheckAdmission(t *testing.T) {

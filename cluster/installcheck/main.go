@@ -23,8 +23,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/kustomization"
 )
 
 type cli struct {
@@ -139,7 +139,7 @@ func check(ctx context.Context, kube kubernetes.Interface, namespace, account, p
 		if err != nil {
 			return err
 		}
-		if err := checkPermissions(ctx, kube, namespace, subject.account, subject.name, wanted, "Install or upgrade the chart tailscale-gateway, or apply deploy/kustomization.", r); err != nil {
+		if err := checkPermissions(ctx, kube, namespace, subject.account, subject.name, wanted, "Install or upgrade the chart tailscale-gateway, or apply package/kustomization.", r); err != nil {
 			return err
 		}
 	}

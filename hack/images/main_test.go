@@ -86,7 +86,7 @@ func TestComplete(t *testing.T) {
 	// Envoy Gateway, which users install.
 	listed[products.Organization], listed["ghcr.io/tailscale/tailscale"], listed["docker.io/envoyproxy/gateway-helm"] = true, true, true
 	named := map[string]bool{}
-	for _, dir := range []string{"cmd", "extension", "functions", "internal", "package", "deploy"} {
+	for _, dir := range []string{"cmd", "extension", "functions", "internal", "package"} {
 		if err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err

@@ -142,7 +142,7 @@ func digest(t *testing.T, artifact interface{ Digest() (v1.Hash, error) }) strin
 // run runs the script and returns what it printed.
 func run(t *testing.T, env []string, images, target string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "deploy/mirror.sh"), target)
+	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "package/mirror.sh"), target)
 	cmd.Env = slices.Concat(env, []string{"HOME=" + t.TempDir()})
 	cmd.Stdin = strings.NewReader(images)
 	var out, stderr bytes.Buffer

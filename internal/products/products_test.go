@@ -28,7 +28,7 @@ var mentions = regexp.MustCompile(`(?:ghcr\.io/tailscale-gateway/|tailscale-gate
 func files(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, dir := range []string{"package", "deploy", "examples", "docs", "Makefile", "README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"} {
+	for _, dir := range []string{"package", "examples", "docs", "Makefile", "README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err

@@ -86,7 +86,7 @@ func TestInstall(t *testing.T) {
 			docs = append(docs, doc)
 		}
 	}
-	golden.Compare(t, filepath.Join("..", "..", "deploy", "kustomization", "install.yaml"), []byte(header+strings.Join(docs, "---\n")), nil)
+	golden.Compare(t, filepath.Join("..", "kustomization", "install.yaml"), []byte(header+strings.Join(docs, "---\n")), nil)
 }
 
 // TestUninstallHook compares the chart's hook with what the provider protects.

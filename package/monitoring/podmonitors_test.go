@@ -22,9 +22,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	pkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
 
-	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/package/kustomization"
 )
 
 // A podMonitor is the part of a monitoring.coreos.com/v1 PodMonitor that the manifests use.

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
+	"github.com/tailscale-gateway/tailscale-gateway/package/kustomization"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 

@@ -21,8 +21,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/kustomization"
 )
 
 // CrossplaneNamespace is the namespace of Crossplane and the provider.

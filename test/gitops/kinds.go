@@ -19,8 +19,8 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// A Check is a health check that kinds share: a file of deploy/argocd/health and, if users apply
-// objects of the kinds, one of deploy/flux/health.
+// A Check is a health check that kinds share: a file of package/argocd/health and, if users apply
+// objects of the kinds, one of package/flux/health.
 type Check string
 
 // Health checks.
@@ -82,13 +82,13 @@ func CheckOf(gk schema.GroupKind) (Check, error) {
 
 // Script returns the Lua script of a check, from the root of the repository.
 func (c Check) Script(root string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(root, "deploy", "argocd", "health", string(c)+".lua"))
+	b, err := os.ReadFile(filepath.Join(root, "package", "argocd", "health", string(c)+".lua"))
 	return string(b), errors.Wrap(err, "cannot read a health check")
 }
 
 // Expressions returns the CEL expressions of a check, from the root of the repository.
 func (c Check) Expressions(root string) (*Expressions, error) {
-	b, err := os.ReadFile(filepath.Join(root, "deploy", "flux", "health", string(c)+".yaml"))
+	b, err := os.ReadFile(filepath.Join(root, "package", "flux", "health", string(c)+".yaml"))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read health check expressions")
 	}

@@ -26,10 +26,10 @@ import (
 
 const (
 	// patchPath is the patch for Argo CD's ConfigMap.
-	patchPath = root + "/deploy/argocd/argocd-cm.yaml"
+	patchPath = root + "/package/argocd/argocd-cm.yaml"
 
 	// expressionsPath has the expressions for Flux, a kind each.
-	expressionsPath = root + "/deploy/flux/healthcheckexprs.yaml"
+	expressionsPath = root + "/package/flux/healthcheckexprs.yaml"
 
 	// keyPrefix is the start of Argo CD's keys, which continue with the group, an underscore and
 	// the kind (argo-cd docs/operator-manual/health.md). They have no wildcards, but a patch of them
@@ -193,7 +193,7 @@ data:
 	if size > maxPatch {
 		t.Errorf("the patch has %d bytes, want at most %d", size, maxPatch)
 	}
-	checkUsed(t, filepath.Join(root, "deploy", "argocd", "health", "*.lua"), written)
+	checkUsed(t, filepath.Join(root, "package", "argocd", "health", "*.lua"), written)
 }
 
 // TestExpressions checks that the file for Flux has, for each kind that users apply, the expressions
@@ -228,7 +228,7 @@ func TestExpressions(t *testing.T) {
 #     kubectl patch kustomizations.kustomize.toolkit.fluxcd.io NAME --namespace flux-system --type merge --patch-file healthcheckexprs.yaml
 `), b...)
 	golden.Compare(t, expressionsPath, out, nil)
-	checkUsed(t, filepath.Join(root, "deploy", "flux", "health", "*.yaml"), written)
+	checkUsed(t, filepath.Join(root, "package", "flux", "health", "*.yaml"), written)
 }
 
 // checkUsed fails the test for files of a pattern that no kind uses.

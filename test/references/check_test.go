@@ -36,7 +36,7 @@ func (r reference) String() string { return fmt.Sprintf("%s:%d: %s", r.file, r.l
 
 var (
 	// localPath matches a path from the repository's root.
-	localPath = regexp.MustCompile(`(?:^|[^\w/.@-])(?:\./|/)?((?:apis|cluster|cmd|deploy|docs|examples|extension|functions|hack|internal|package|test|\.github)/[\w.*/<>{}$-]*)`)
+	localPath = regexp.MustCompile(`(?:^|[^\w/.@-])(?:\./|/)?((?:apis|cluster|cmd|docs|examples|extension|functions|hack|internal|package|test|\.github)/[\w.*/<>{}$-]*)`)
 	// testName matches the name of a test.
 	testName = regexp.MustCompile(`\b((?:Test|Fuzz)[A-Z]\w*)`)
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z]\w*)\(`)

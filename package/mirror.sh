@@ -5,7 +5,7 @@
 # Copies images to another registry, with all their architectures, and prints a line for each:
 # the source, a space, and the copy with its digest. Run it where both registries can be reached:
 #
-#   go run ./hack/images --version=v0.1.0 | deploy/mirror.sh registry.example.com/mirror
+#   go run ./hack/images --version=v0.1.0 | package/mirror.sh registry.example.com/mirror
 #
 # The copy has the path of the source without its registry:
 # ghcr.io/tailscale-gateway/agent:v0.1.0 becomes
@@ -16,7 +16,7 @@
 set -euo pipefail
 
 if [[ $# -ne 1 || $1 == -* ]]; then
-  echo "usage: deploy/mirror.sh REGISTRY[/PATH] < IMAGES" >&2
+  echo "usage: package/mirror.sh REGISTRY[/PATH] < IMAGES" >&2
   exit 2
 fi
 registry=${1%/}
