@@ -31,7 +31,7 @@ GO_TEST_VERBOSE := $(subst pkgname-and-test-fails,standard-verbose,$(subst skipp
 LAB := go run ./cluster/lab
 DEMO := go run ./cluster/demo
 # The builder of packages is a separate module.
-XPKG := go -C hack/xpkg run .
+PACKAGE_BUILDER := go -C package/builder run .
 
 # One set of flags for all builds: what lint, tests and packages compile is shared.
 export CGO_ENABLED := 0
@@ -105,7 +105,7 @@ lint: ## Lint Go code, requirements, workflows, scripts, and the wording of text
 	go run ./hack/wording
 	go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
-	cd hack/xpkg && go mod tidy -diff && $(GOLANGCI_LINT) run ./...
+	cd package/builder && go mod tidy -diff && $(GOLANGCI_LINT) run ./...
 	$(ACTIONLINT) -shellcheck= -pyflakes=
 	bash -n hack/dev-kind.sh
 
@@ -148,7 +148,7 @@ vulncheck: ## Check the vulnerable functions that our code calls against Go's da
 .PHONY: test-unit
 test-unit: ## Run unit tests.
 	$(GO_TEST) ./...
-	cd hack/xpkg && $(GO_TEST) ./...
+	cd package/builder && $(GO_TEST) ./...
 
 # Packages of the product that hold locks: Go's race detector finds what they forget to lock.
 LOCKED = $(sort $(dir $(shell grep -rlE 'sync\.(RW)?Mutex' --include=*.go --exclude=*_test.go extension functions internal)))
@@ -251,7 +251,7 @@ test-render: ## Render every example with Crossplane's command line, and compare
 .PHONY: test-release
 test-release: ## Release a small image and the charts into a registry of the test, and verify what it has.
 	$(LAB) build helm
-	cd hack/xpkg && TEST_ASSET_HELM=$$(cd $(CURDIR) && $(LAB) bin helm) $(GO_TEST) -tags=integration -count=1 -run 'Release|Charts' .
+	cd package/builder && TEST_ASSET_HELM=$$(cd $(CURDIR) && $(LAB) bin helm) $(GO_TEST) -tags=integration -count=1 -run 'Release|Charts' .
 
 .PHONY: chart-goldens
 chart-goldens: ## Rewrite what the charts render to, with package/kustomization.
@@ -348,7 +348,7 @@ test-upgrade: ## Upgrade to this version from the one that CHANGELOG.md names, u
 .PHONY: tidy
 tidy: ## Tidy every go.mod.
 	go mod tidy
-	for m in hack/xpkg/ cluster/tools/*/ hack/tools/*/; do (cd $$m && go mod tidy); done
+	for m in package/builder/ cluster/tools/*/ hack/tools/*/; do (cd $$m && go mod tidy); done
 
 ##@ Ship
 
@@ -358,16 +358,16 @@ build: ## Build every binary of ours.
 
 .PHONY: xpkg
 xpkg: ## Build all packages and images into _out/xpkg. ARCH=amd64,arm64 for both.
-	$(XPKG) build --out=$(OUT)/xpkg --arch=$(ARCH) --version=$(VERSION)
+	$(PACKAGE_BUILDER) build --out=$(OUT)/xpkg --arch=$(ARCH) --version=$(VERSION)
 
 .PHONY: chart
 chart: ## Package all charts into _out/charts, at VERSION.
 	$(LAB) build helm
-	$(XPKG) chart --out=$(OUT)/charts --version=$(VERSION) --helm=$$($(LAB) bin helm)
+	$(PACKAGE_BUILDER) chart --out=$(OUT)/charts --version=$(VERSION) --helm=$$($(LAB) bin helm)
 
 .PHONY: push
 push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gateway.
-	$(XPKG) push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
+	$(PACKAGE_BUILDER) push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
 
 # A release is for both architectures. SIGN=true needs the identity of a workflow, IDENTITY.
 RELEASE_ARCH ?= amd64,arm64
@@ -376,7 +376,7 @@ SIGN ?= false
 .PHONY: release
 release: ## Release VERSION to REGISTRY: packages, images and charts with SBOMs and provenance, notes from CHANGELOG.md; then verify what the registry has.
 	$(LAB) build helm
-	$(XPKG) release --version=$(VERSION) --arch=$(RELEASE_ARCH) --out=$(OUT)/release --helm=$$($(LAB) bin helm) \
+	$(PACKAGE_BUILDER) release --version=$(VERSION) --arch=$(RELEASE_ARCH) --out=$(OUT)/release --helm=$$($(LAB) bin helm) \
 	  $(if $(filter true,$(SIGN)),--sign --identity=$(IDENTITY)) $(if $(BUILDER),--builder=$(BUILDER)) $(if $(INVOCATION),--invocation=$(INVOCATION)) \
 	  $${REGISTRY:?name a registry: make release VERSION=v0.1.0 REGISTRY=ghcr.io/tailscale-gateway}
 

@@ -33,8 +33,8 @@ for node in $(kind get nodes --name="$cluster"); do
   done
 done
 
-go -C hack/xpkg run . build --out=_out/xpkg --arch="$ARCH" --version="$VERSION"
-go -C hack/xpkg run . push --from=_out/xpkg --version="$VERSION" "127.0.0.1:$port/tailscale-gateway"
+go -C package/builder run . build --out=_out/xpkg --arch="$ARCH" --version="$VERSION"
+go -C package/builder run . push --from=_out/xpkg --version="$VERSION" "127.0.0.1:$port/tailscale-gateway"
 
 helm upgrade --install crossplane crossplane --repo=https://charts.crossplane.io/stable \
   --namespace=crossplane-system --create-namespace --wait

@@ -22,9 +22,9 @@ func goRun(ctx context.Context, module, program string, args ...string) error {
 	return errors.Wrapf(cmd.Run(), "go %s failed", strings.Join(args, " "))
 }
 
-// xpkg runs the builder of packages, which is a separate module.
-func xpkg(ctx context.Context, args ...string) error {
-	return goRun(ctx, "hack/xpkg", ".", args...)
+// runBuilder runs the builder of packages, which is a separate module.
+func runBuilder(ctx context.Context, args ...string) error {
+	return goRun(ctx, "package/builder", ".", args...)
 }
 
 // output runs a program with an input, and returns what it printed. Its

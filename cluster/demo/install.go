@@ -54,11 +54,11 @@ func (d *demo) labUp(ctx context.Context, _ *progress) error {
 }
 
 func (d *demo) build(ctx context.Context, _ *progress) error {
-	return xpkg(ctx, "build", "--out="+d.built(), "--version="+d.version)
+	return runBuilder(ctx, "build", "--out="+d.built(), "--version="+d.version)
 }
 
 func (d *demo) push(ctx context.Context, _ *progress) error {
-	return xpkg(ctx, "push", "--from="+d.built(), "--version="+d.version, d.lab.registry+"/tailscale-gateway")
+	return runBuilder(ctx, "push", "--from="+d.built(), "--version="+d.version, d.lab.registry+"/tailscale-gateway")
 }
 
 // built is the folder of built packages: no file of the demo stays in the tree.

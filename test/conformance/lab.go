@@ -53,7 +53,7 @@ func labUp(ctx context.Context, version, out string) (*lab, error) {
 	for _, args := range [][]string{
 		{l.bin, "up", "--install"},
 		{l.bin, "gateway-api"},
-		{"go", "-C", "hack/xpkg", "run", ".", "build", "--only=extension", "--out=" + packages, "--version=" + version},
+		{"go", "-C", "package/builder", "run", ".", "build", "--only=extension", "--out=" + packages, "--version=" + version},
 		{l.bin, "load-image", image + ":" + version, filepath.Join(packages, "extension-"+runtime.GOARCH+".tar")},
 	} {
 		if err := stream(ctx, args[0], args[1:]...); err != nil {

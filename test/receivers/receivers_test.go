@@ -24,7 +24,7 @@ const root = "../.."
 const limit = 30
 
 // folders are those of the product.
-var folders = []string{"apis", "cmd", "extension", "functions", "hack", "internal"}
+var folders = []string{"apis", "cmd", "extension", "functions", "hack", "internal", "package"}
 
 // exceptions are the types that reach the limit, each with the reason.
 var exceptions = map[string]string{

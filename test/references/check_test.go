@@ -273,7 +273,7 @@ func tested(recipes, tag, dir string) bool {
 		}
 		if slices.ContainsFunc(strings.Fields(m[2]), func(f string) bool {
 			f = strings.TrimSuffix(strings.TrimPrefix(f, "./"), "/")
-			return f == dir || dir == "hack/xpkg" && f == "." || strings.HasSuffix(f, "/...") && strings.HasPrefix(dir+"/", strings.TrimSuffix(f, "..."))
+			return f == dir || dir == "package/builder" && f == "." || strings.HasSuffix(f, "/...") && strings.HasPrefix(dir+"/", strings.TrimSuffix(f, "..."))
 		}) {
 			return true
 		}

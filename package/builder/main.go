@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command xpkg builds our Crossplane packages and our images without a container engine, pushes
+// Command builder builds our Crossplane packages and our images without a container engine, pushes
 // them to a registry, and releases them. It is a separate module, because the libraries for
 // packages and registries bring the SDKs of several clouds, which no binary of ours needs. Run
-// it with go -C hack/xpkg run . COMMAND; paths are relative to the root of the repository.
+// it with go -C package/builder run . COMMAND; paths are relative to the root of the repository.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 
 	parser := kong.Must(&cli{},
 		kong.Vars{"arch": runtime.GOARCH, "source": source},
-		kong.Name("xpkg"),
+		kong.Name("builder"),
 		kong.Description("Build, push and release Tailscale Gateway's Crossplane packages, without a container engine."),
 		kong.BindTo(ctx, (*context.Context)(nil)))
 	parser.FatalIfErrorf(enterRoot())
@@ -53,7 +53,7 @@ func enterRoot() error {
 			return errors.Wrap(os.Chdir(dir), "cannot change to the root of the repository")
 		}
 		if filepath.Dir(dir) == dir {
-			return errors.New("run xpkg in the repository of Tailscale Gateway")
+			return errors.New("run the builder in the repository of Tailscale Gateway")
 		}
 		dir = filepath.Dir(dir)
 	}

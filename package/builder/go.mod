@@ -1,4 +1,4 @@
-module github.com/tailscale-gateway/tailscale-gateway/hack/xpkg
+module github.com/tailscale-gateway/tailscale-gateway/package/builder
 
 go 1.26.7
 

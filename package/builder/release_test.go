@@ -23,9 +23,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/provenance"
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/sbom"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/provenance"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/sbom"
 )
 
 // hello is the version that the binary of testdata prints.

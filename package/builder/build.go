@@ -27,8 +27,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser/examples"
 
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/constraint"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/constraint"
 	claims "github.com/tailscale-gateway/tailscale-gateway/package/configuration-claims"
 	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )

@@ -76,7 +76,7 @@ func Predicate(b Build) ([]byte, error) {
 	p := &slsa.Provenance{
 		BuildDefinition: &slsa.BuildDefinition{
 			// The build type names the command that repeats the build.
-			BuildType:          b.Source + "/tree/main/hack/xpkg#release",
+			BuildType:          b.Source + "/tree/main/package/builder#release",
 			ExternalParameters: parameters,
 			ResolvedDependencies: []*intoto.ResourceDescriptor{{
 				Uri:    "git+" + b.Source,

@@ -62,7 +62,7 @@ func New(img Image, info *buildinfo.BuildInfo) ([]byte, error) {
 		DocumentNamespace: fmt.Sprintf("%s/spdx/%s/%s/%s", img.Source, img.Name, img.Version, img.Hex),
 		CreationInfo: &spdx.CreationInfo{
 			Created:  img.Created.UTC().Format(time.RFC3339),
-			Creators: []common.Creator{{CreatorType: "Organization", Creator: "The Tailscale Gateway Authors"}, {CreatorType: "Tool", Creator: "xpkg"}},
+			Creators: []common.Creator{{CreatorType: "Organization", Creator: "The Tailscale Gateway Authors"}, {CreatorType: "Tool", Creator: "tailscale-gateway-builder"}},
 		},
 		Packages:      []*spdx.Package{root},
 		Relationships: []*spdx.Relationship{relationship("DOCUMENT", common.TypeRelationshipDescribe, "Image")},

@@ -23,8 +23,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/constraint"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/constraint"
 )
 
 // chartMediaType is the media type of the layer with a chart:

@@ -29,10 +29,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg"
 	pkgmetav1 "github.com/crossplane/crossplane/apis/v2/pkg/meta/v1"
 
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/constraint"
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/provenance"
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/sbom"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/constraint"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/provenance"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/sbom"
 )
 
 // machines are the architectures of ELF files, and qemu the programs that run them elsewhere:

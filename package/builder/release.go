@@ -26,11 +26,11 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/changelog"
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/constraint"
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/provenance"
-	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/sbom"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/changelog"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/constraint"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/provenance"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/sbom"
 )
 
 type releaseCmd struct {
