@@ -5,7 +5,7 @@
 # Copies images to another registry, with all their architectures, and prints a line for each:
 # the source, a space, and the copy with its digest. Run it where both registries can be reached:
 #
-#   go run ./hack/images --version=v0.1.0 | package/mirror.sh registry.example.com/mirror
+#   go run ./package/images --version=v0.1.0 | package/mirror.sh registry.example.com/mirror
 #
 # The copy has the path of the source without its registry:
 # ghcr.io/tailscale-gateway/agent:v0.1.0 becomes

@@ -64,7 +64,7 @@ func reportDiff(t *testing.T, path string, want, actual []byte, digests *Digests
 }
 
 // CompareSums fails the test unless the file at a path has the SHA-256 digests of files, in the format of
-// sha256sum. A change of a large file that others determine shows in one line; "go run ./hack/derive" writes the
+// sha256sum. A change of a large file that others determine shows in one line; "go run ./package/derive" writes the
 // files themselves.
 func CompareSums(t *testing.T, path string, files map[string][]byte) {
 	t.Helper()
@@ -74,7 +74,7 @@ func CompareSums(t *testing.T, path string, files map[string][]byte) {
 	}
 	Compare(t, path, out.Bytes(), nil)
 	if t.Failed() {
-		t.Log("go run ./hack/derive writes the files to _out/derived: compare those of two commits")
+		t.Log("go run ./package/derive writes the files to _out/derived: compare those of two commits")
 	}
 }
 

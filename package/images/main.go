@@ -4,7 +4,7 @@
 // Command images lists the images, packages and charts that an installation pulls, one on each line. It
 // takes them from internal/products, as the builds and the default images of the binaries do.
 //
-//	go run ./hack/images --version=v0.1.0 | package/mirror.sh registry.example.com
+//	go run ./package/images --version=v0.1.0 | package/mirror.sh registry.example.com
 package main
 
 import (
