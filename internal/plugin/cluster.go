@@ -61,11 +61,17 @@ func newScheme() (*runtime.Scheme, error) {
 // list lists objects of all namespaces. A kind that the cluster does not have has no objects. Any
 // other error ends the command: without a complete list nothing shows which objects live.
 func list(ctx context.Context, kube client.Reader, kind string, l client.ObjectList, o ...client.ListOption) error {
+	_, err := listKnown(ctx, kube, kind, l, o...)
+	return err
+}
+
+// listKnown is list, and reports whether the cluster has the kind.
+func listKnown(ctx context.Context, kube client.Reader, kind string, l client.ObjectList, o ...client.ListOption) (bool, error) {
 	err := kube.List(ctx, l, o...)
 	if apimeta.IsNoMatchError(err) {
-		return nil
+		return false, nil
 	}
-	return errors.Wrapf(err, "cannot list objects of kind %s in all namespaces, without which nothing shows what lives", kind)
+	return true, errors.Wrapf(err, "cannot list objects of kind %s in all namespaces, without which nothing shows what lives", kind)
 }
 
 // marking returns empty lists of the managed kinds whose objects leave marks in a tailnet.

@@ -103,8 +103,11 @@ type holder struct {
 	// Holds describes the object of the tailnet.
 	Holds string `json:"holds"`
 
-	// Stays reports that the object's management policies keep it in the tailnet.
+	// Stays reports that what the object holds stays in the tailnet when the object is deleted.
 	Stays bool `json:"stays,omitempty"`
+
+	// Reason says why it stays.
+	Reason string `json:"reason,omitempty"`
 }
 
 // An uninstallation is what the command uninstall prints. Its fields are stable.
@@ -120,15 +123,21 @@ func (c *uninstallCmd) Run(s *session) error {
 		return err
 	}
 	u := uninstallation{Holders: []holder{}, Commands: []string{}}
+	installed := false
 	for kind, l := range holding(kube.Scheme()) {
-		if err := list(s.ctx, kube, kind, l); err != nil {
+		found, err := listKnown(s.ctx, kube, kind, l)
+		if err != nil {
 			return err
 		}
+		installed = installed || found
 		for _, o := range l.GetItems() {
 			if h, ok := holderOf(kind, o); ok {
 				u.Holders = append(u.Holders, h)
 			}
 		}
+	}
+	if !installed {
+		return errors.Errorf("the cluster has no kind of the group %s: either the provider is not installed in this cluster, and the kubeconfig or --context names another one than you meant, or its kinds are gone, and \"kubectl tailscale-gateway orphans\" lists what stayed", v1alpha1.Group)
 	}
 	slices.SortFunc(u.Holders, func(a, b holder) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -160,8 +169,31 @@ func holderOf(kind string, o resource.Managed) (holder, bool) {
 	if len(p) == 1 && p[0] == xpv2.ManagementActionObserve {
 		return h, false
 	}
-	h.Stays = len(p) > 0 && !slices.Contains(p, xpv2.ManagementActionDelete) && !slices.Contains(p, xpv2.ManagementActionAll)
+	h.Reason = keepReason(o)
+	h.Stays = h.Reason != ""
 	return h, h.Holds != ""
+}
+
+// keepReason says why the deletion of an object changes nothing in its tailnet, or is empty.
+func keepReason(o resource.Managed) string {
+	if p := o.GetManagementPolicies(); len(p) > 0 && !slices.Contains(p, xpv2.ManagementActionDelete) && !slices.Contains(p, xpv2.ManagementActionAll) {
+		return "as managementPolicies say"
+	}
+	switch m := o.(type) {
+	case *v1alpha1.Contacts:
+		return "because a tailnet must have contacts"
+	case *v1alpha1.Tailnet:
+		return "because these settings have no earlier value"
+	case *v1alpha1.Device:
+		if m.Spec.ForProvider.DeletionPolicy != v1alpha1.DeviceDelete {
+			return "as deletionPolicy says"
+		}
+	case *v1alpha1.VIPService:
+		if m.Spec.ForProvider.DeletionPolicy == v1alpha1.VIPServiceRetain {
+			return "as deletionPolicy says"
+		}
+	}
+	return ""
 }
 
 func joined[T ~string](values []T) string {
@@ -215,7 +247,7 @@ func (u uninstallation) table(w io.Writer) error {
 		for _, h := range u.Holders {
 			outcome := "removed"
 			if h.Stays {
-				outcome = "stays, as managementPolicies say"
+				outcome = "stays, " + h.Reason
 			}
 			fmt.Fprintln(t, strings.Join([]string{h.Kind, h.Namespace, h.Name, Quoted(h.Holds), outcome}, "\t"))
 		}
