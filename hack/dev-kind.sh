@@ -42,5 +42,5 @@ helm upgrade --install crossplane crossplane --repo=https://charts.crossplane.io
 helm upgrade --install tailscale-gateway package/charts/tailscale-gateway \
   --namespace=crossplane-system --set=registry="$address/tailscale-gateway" \
   --set=packages.version="$VERSION" --set=packages.flavour="$FLAVOUR"
-kubectl wait provider.pkg,function.pkg,configuration.pkg --all --for=condition=Healthy --timeout=5m
+kubectl wait provider.pkg,function.pkg,configuration.pkg --selector=app.kubernetes.io/part-of=tailscale-gateway --for=condition=Healthy --timeout=5m
 echo "The packages of $VERSION are installed. Continue with the credential: README.md, \"Use it in your cluster\"."

@@ -23,9 +23,9 @@ type CLI struct {
 
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" env:"ENVOY_GATEWAY_NAMESPACES" help:"Namespaces in which Envoy Gateway runs, separated by commas. A Gateway's Service must be in one of them, or in the Gateway's namespace. The Envoy proxies and the extension in them may connect to egress proxies whose networkPolicy names no clients."`
+	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" help:"Namespaces in which Envoy Gateway runs, separated by commas. A Gateway's Service must be in one of them, or in the Gateway's namespace. The Envoy proxies and the extension in them may connect to egress proxies whose networkPolicy names no clients."`
 
-	ExtensionImage string `default:"${extension_image}" env:"EXTENSION_IMAGE" help:"Image of dedicated extensions of TailscaleGateways that set no image."`
+	ExtensionImage string `default:"${extension_image}" help:"Image of dedicated extensions of TailscaleGateways that set no image."`
 }
 
 // Run runs the function.

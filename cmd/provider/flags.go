@@ -31,8 +31,8 @@ type flags struct {
 	WatchNamespaces []string `env:"WATCH_NAMESPACES" group:"Scope" help:"Reconcile only managed resources of these namespaces, separated by commas. The default is all. ClusterProviderConfigs are always watched; keep the credentials' Secrets in one of the namespaces, so that a new credential takes effect immediately." placeholder:"NAMESPACE"`
 	Namespace       string   `default:"crossplane-system" env:"POD_NAMESPACE" group:"Scope" help:"Namespace of the provider. The provider records in its Secrets which managed resources a provider config has allowed: only these are cleaned up when allowedNamespaces does not allow them any more." placeholder:"NAMESPACE"`
 
-	TailscaleImage string `default:"${tailscale_image}" env:"TAILSCALE_IMAGE" group:"Proxies" help:"Image of tailscaled, with containerboot, of proxies that set no image." placeholder:"IMAGE"`
-	AgentImage     string `default:"${agent_image}" env:"AGENT_IMAGE" group:"Proxies" help:"Image of the agent of all proxies. With Kernel networking it also prepares their network, in a container that may be privileged." placeholder:"IMAGE"`
+	TailscaleImage string `default:"${tailscale_image}" group:"Proxies" help:"Image of tailscaled, with containerboot, of proxies that set no image." placeholder:"IMAGE"`
+	AgentImage     string `default:"${agent_image}" group:"Proxies" help:"Image of the agent of all proxies. With Kernel networking it also prepares their network, in a container that may be privileged." placeholder:"IMAGE"`
 
 	EnableManagementPolicies bool   `default:"true" env:"ENABLE_MANAGEMENT_POLICIES" group:"Features" help:"Enable spec.managementPolicies, which can exclude actions such as deletion." negatable:""`
 	EnableChangelogs         bool   `env:"ENABLE_CHANGE_LOGS" group:"Features" help:"Send each change in Tailscale to a change logs sidecar. Alpha in Crossplane."`

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/extensionpods"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscalegateway/front"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -54,7 +55,7 @@ func installedReady(gp *gatewayPlan) compose.Condition {
 		c.Message += "; install the chart " + extensionpods.Chart + " beside Envoy Gateway"
 		if gp.elsewhere {
 			c.Message += ". A Deployment with its labels is in none of Envoy Gateway's namespaces (" + compose.List(gp.envoyGateway...) +
-				"), and does not count: if Envoy Gateway runs there, set ENVOY_GATEWAY_NAMESPACES of the function"
+				"), and does not count: if Envoy Gateway runs there, add the namespace to " + front.NamespacesValue
 		}
 		return c
 	case !gp.needsReport():

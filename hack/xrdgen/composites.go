@@ -29,8 +29,12 @@ func convert(data []byte) (*apiextv2.CompositeResourceDefinition, error) {
 	}
 
 	xrd := &apiextv2.CompositeResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: apiextv2.SchemeGroupVersion.String(), Kind: apiextv2.CompositeResourceDefinitionKind},
-		ObjectMeta: metav1.ObjectMeta{Name: crd.Spec.Names.Plural + "." + crd.Spec.Group},
+		TypeMeta: metav1.TypeMeta{APIVersion: apiextv2.SchemeGroupVersion.String(), Kind: apiextv2.CompositeResourceDefinitionKind},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: crd.Spec.Names.Plural + "." + crd.Spec.Group,
+			// The commands of the README wait for definitions with this label, and not for those of others.
+			Labels: map[string]string{"app.kubernetes.io/part-of": "tailscale-gateway"},
+		},
 		Spec: apiextv2.CompositeResourceDefinitionSpec{
 			Group: crd.Spec.Group,
 			Names: crd.Spec.Names,

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 )
 
 const (
@@ -19,26 +19,6 @@ const (
 	ownExample = "examples/extension-server.yaml"
 	own        = "own"
 	team       = "envoy-team"
-
-	// gatewayFunction is the package of the function of TailscaleGateways.
-	gatewayFunction = "tailscale-gateway-" + products.Function
-
-	// functionRuntime sets the namespace team as docs/gateways.md describes.
-	functionRuntime = `apiVersion: pkg.crossplane.io/v1beta1
-kind: DeploymentRuntimeConfig
-metadata:
-  name: ` + gatewayFunction + `
-spec:
-  deploymentTemplate:
-    spec:
-      selector: {}
-      template:
-        spec:
-          containers:
-          - name: package-runtime
-            env:
-            - {name: ENVOY_GATEWAY_NAMESPACES, value: "` + extensionNamespace + `,` + team + `"}
-`
 
 	// addOwnHost adds a host to its route.
 	addOwnHost = `[{"op":"add","path":"/spec/hostnames","value":["own.example.com"]}]`
@@ -64,8 +44,10 @@ func runsDedicatedExtension(t *testing.T) {
 // answersByOwnExtension installs Envoy Gateway as docs/gateways.md describes.
 func answersByOwnExtension(t *testing.T) {
 	kubectl(t, "create", "namespace", team)
-	apply(t, functionRuntime)
-	kubectl(t, "patch", "function.pkg.crossplane.io", gatewayFunction, "--type=merge", `--patch={"spec":{"runtimeConfigRef":{"name":"`+gatewayFunction+`"}}}`)
+	if out, err := tryRun(t, "", "helm", "upgrade", charts.Install, "cluster/charts/"+charts.Install, "--namespace=crossplane-system", "--reset-then-reuse-values",
+		"--set=function.envoyGatewayNamespaces={"+extensionNamespace+","+team+"}"); err != nil {
+		t.Fatalf("cannot upgrade the chart: %v\n%s", err, out)
+	}
 	kubectl(t, "apply", "-f", ownExample)
 	labCommand(t, "envoy-gateway", "--release=team", "--namespace="+team,
 		"--values=package/envoy-gateway/values.yaml", "--values=package/envoy-gateway/team-values.yaml")

@@ -24,6 +24,10 @@ import (
 // KindGateway is the kind of a Gateway.
 const KindGateway = "Gateway"
 
+// NamespacesValue names the setting of Envoy Gateway's namespaces, for messages. The chart passes the
+// flag; packages that are installed without it need a DeploymentRuntimeConfig.
+const NamespacesValue = "function.envoyGatewayNamespaces of the chart tailscale-gateway (the function's flag --envoy-gateway-namespaces)"
+
 // A Gateway holds the objects that a reference to a Gateway leads to.
 type Gateway struct {
 	// Ref is the reference with its defaults.
@@ -124,7 +128,7 @@ func (g *Gateway) Valid() compose.Condition {
 	case len(g.refused) > 0:
 		c.Reason = meta.ReasonServiceRefused
 		c.Message = fmt.Sprintf("The Services with the labels of Gateway %s are not taken for its own: %s. Its own is in the Gateway's namespace or Envoy Gateway's (%s), and has an address of the Gateway's status. "+
-			"If Envoy Gateway runs in another namespace, set ENVOY_GATEWAY_NAMESPACES of the function", g.Name(), namesOf(g.refused), compose.List(g.EnvoyGateway...))
+			"If Envoy Gateway runs in another namespace, add that to "+NamespacesValue, g.Name(), namesOf(g.refused), compose.List(g.EnvoyGateway...))
 	default:
 		c.Reason = meta.ReasonServiceNotFound
 		c.Message = fmt.Sprintf("Envoy Gateway has made no Service for Gateway %s; check that GatewayClass %q is one of Envoy Gateway's, and what the Gateway's conditions say",
