@@ -369,7 +369,8 @@ chart: ## Package all charts into _out/charts, at VERSION.
 push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gateway.
 	$(PACKAGE_BUILDER) push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
 
-# A release is for both architectures. SIGN=true needs the identity of a workflow, IDENTITY.
+# A release is for both architectures. SIGN=true needs the identity of a workflow, IDENTITY. With PUBLIC=true
+# anybody must be able to pull it.
 RELEASE_ARCH ?= amd64,arm64
 SIGN ?= false
 
@@ -377,7 +378,7 @@ SIGN ?= false
 release: ## Release VERSION to REGISTRY: packages, images and charts with SBOMs and provenance, notes from CHANGELOG.md; then verify what the registry has.
 	$(LAB) build helm
 	$(PACKAGE_BUILDER) release --version=$(VERSION) --arch=$(RELEASE_ARCH) --out=$(OUT)/release --helm=$$($(LAB) bin helm) \
-	  $(if $(filter true,$(SIGN)),--sign --identity=$(IDENTITY)) $(if $(BUILDER),--builder=$(BUILDER)) $(if $(INVOCATION),--invocation=$(INVOCATION)) \
+	  $(if $(filter true,$(PUBLIC)),--public) $(if $(filter true,$(SIGN)),--sign --identity=$(IDENTITY)) $(if $(BUILDER),--builder=$(BUILDER)) $(if $(INVOCATION),--invocation=$(INVOCATION)) \
 	  $${REGISTRY:?name a registry: make release VERSION=v0.1.0 REGISTRY=ghcr.io/tailscale-gateway}
 
 .PHONY: dev-kind

@@ -22,8 +22,20 @@ import (
 // titleAnnotation is the name of the file that a layer holds, which oras and others use.
 const titleAnnotation = "org.opencontainers.image.title"
 
-// registryOptions returns the options of calls to registries: the credentials of docker login.
+// anonymous is the key of contexts whose calls to registries have no credentials.
+type anonymous struct{}
+
+// withoutCredentials returns a context whose calls to registries have no credentials.
+func withoutCredentials(ctx context.Context) context.Context {
+	return context.WithValue(ctx, anonymous{}, true)
+}
+
+// registryOptions returns the options of calls to registries: the credentials of docker login, unless the
+// context is one without.
 func registryOptions(ctx context.Context) []remote.Option {
+	if ctx.Value(anonymous{}) != nil {
+		return []remote.Option{remote.WithContext(ctx), remote.WithAuth(authn.Anonymous)}
+	}
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }
 

@@ -48,6 +48,7 @@ type releaseCmd struct {
 	Cosign     string   `default:"cosign"           help:"Path of cosign."`
 	Identity   string   `help:"URI of the workflow that signs, to verify the signatures."`
 	PluginMain string   `default:"./cmd/kubectl-tailscale_gateway" help:"Go package of the kubectl plugin. Empty releases no plugin."`
+	Public     bool     `help:"Verify without credentials that the registry has what was released, as users pull it."`
 	Dirty      bool     `help:"Release a tree that differs from its commit, for tests."`
 
 	products []products.Product
@@ -144,8 +145,11 @@ func (c *releaseCmd) Run(ctx context.Context) error {
 		}
 	}
 	v := &verifier{version: c.Version, arch: c.Arch, commit: head.hash, charts: charts}
+	if c.Public {
+		ctx = withoutCredentials(ctx)
+	}
 	if err := v.verify(ctx, arts); err != nil {
-		return errors.Wrap(err, "the registry does not have what was released")
+		return errors.Wrap(err, "the registry does not have what was released, or does not show it to everybody: CONTRIBUTING.md, \"Release\"")
 	}
 	fmt.Printf("released %s to %s: notes, checksums and documents are in %s\n", c.Version, c.Registry, c.Out)
 	return nil

@@ -7,8 +7,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -106,6 +109,52 @@ func lines(s string) map[string]int {
 		out[line]++
 	}
 	return out
+}
+
+// TestReleasePublic checks that a public release is pulled without the credentials that pushed it: a registry
+// may keep new packages private.
+func TestReleasePublic(t *testing.T) {
+	const user, password = "pusher", "notasecret"
+	cases := map[string]struct {
+		reason string
+		// private is whether pulls need credentials, too.
+		private, public bool
+		want            string
+	}{
+		"Public":        {reason: "Everybody may pull.", private: false, public: true},
+		"StillPrivate":  {reason: "What only the pusher may pull is no public release.", private: true, public: true, want: "does not show it to everybody"},
+		"PrivateMirror": {reason: "Without --public, a registry may be private.", private: true, public: false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			inner := registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0)))
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+				u, p, _ := r.BasicAuth()
+				// The ping says that the registry knows credentials, and answers those without any where it is public.
+				if (u != user || p != password) && (tc.private || !reads) {
+					w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				inner.ServeHTTP(w, r)
+			}))
+			t.Cleanup(s.Close)
+			host := strings.TrimPrefix(s.URL, "http://")
+			dir := t.TempDir()
+			auth := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+			if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"auths":{"`+host+`":{"auth":"`+auth+`"}}}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("DOCKER_CONFIG", dir)
+			c := newRelease(t, host+"/tailscale-gateway")
+			c.Arch, c.products, c.Public = []string{runtime.GOARCH}, c.products[:1], tc.public
+			err := c.Run(t.Context())
+			if got := fmt.Sprint(err); tc.want != "" && !strings.Contains(got, tc.want) || tc.want == "" && err != nil {
+				t.Errorf("%s\nRun(...): %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
 }
 
 // TestReleaseRefused checks what a release does not push.

@@ -51,7 +51,7 @@ func TestUploads(t *testing.T) {
 	}
 }
 
-// TestDependabot checks that each module of the repository is updated.
+// TestDependabot checks that each lockfile of the repository is updated.
 func TestDependabot(t *testing.T) {
 	b, err := os.ReadFile("../../.github/dependabot.yml")
 	if err != nil {
@@ -60,19 +60,19 @@ func TestDependabot(t *testing.T) {
 	config := struct {
 		Updates []struct {
 			Ecosystem   string   `json:"package-ecosystem"`
+			Directory   string   `json:"directory"`
 			Directories []string `json:"directories"`
 		} `json:"updates"`
 	}{}
 	if err := yaml.Unmarshal(b, &config); err != nil {
 		t.Fatal(err)
 	}
-	var patterns []string
+	patterns := map[string][]string{}
 	for _, u := range config.Updates {
-		if u.Ecosystem == "gomod" {
-			patterns = append(patterns, u.Directories...)
-		}
+		patterns[u.Ecosystem] = append(append(patterns[u.Ecosystem], u.Directories...), u.Directory)
 	}
-	modules := 0
+	ecosystems := map[string]string{"go.mod": "gomod", "requirements.txt": "pip", "devcontainer.json": "devcontainers"}
+	found := map[string]int{}
 	err = fs.WalkDir(os.DirFS("../.."), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -84,12 +84,17 @@ func TestDependabot(t *testing.T) {
 		if d.IsDir() && (d.Name() == "_out" || d.Name() == "testdata" || d.Name() == ".git") {
 			return fs.SkipDir
 		}
-		if d.Name() != "go.mod" {
+		ecosystem, ok := ecosystems[d.Name()]
+		if !ok {
 			return nil
 		}
-		modules++
+		found[ecosystem]++
 		dir := "/" + strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), ".")
-		if !slices.ContainsFunc(patterns, func(p string) bool { ok, err := filepath.Match(p, dir); return ok && err == nil }) {
+		if ecosystem == "devcontainers" {
+			// Dependabot looks for the folder by itself.
+			dir = "/"
+		}
+		if !slices.ContainsFunc(patterns[ecosystem], func(p string) bool { ok, err := filepath.Match(p, dir); return ok && err == nil }) {
 			t.Errorf("Dependabot does not update %s", path)
 		}
 		return nil
@@ -97,7 +102,12 @@ func TestDependabot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if modules < 3 {
-		t.Errorf("found %d modules", modules)
+	for _, ecosystem := range ecosystems {
+		if found[ecosystem] == 0 {
+			t.Errorf("found no lockfile of %s", ecosystem)
+		}
+	}
+	if found["gomod"] < 3 {
+		t.Errorf("found %d modules", found["gomod"])
 	}
 }
