@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"debug/buildinfo"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/provenance"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/sbom"
 )
 
 const (
@@ -32,40 +36,69 @@ var pluginSystems = []string{"darwin", "linux"}
 // A pluginArchive is the plugin for one platform.
 type pluginArchive struct{ system, arch, file, sum string }
 
-// plugins builds an archive of the plugin for each platform, and the manifest for krew. The same
-// commit gives the same archives.
-func (c *releaseCmd) plugins(ctx context.Context, main string, head commit) error {
-	dir := filepath.Join(c.Out, "plugin")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return errors.Wrap(err, "cannot make folder for the plugin")
+// plugins builds an archive of the plugin for each platform, with its SBOM, the provenance of all, and the
+// manifest for krew. The same commit gives the same archives.
+func (c *releaseCmd) plugins(ctx context.Context, head commit) error {
+	license, err := os.ReadFile(c.License)
+	if err != nil {
+		return errors.Wrap(err, "cannot read the license")
 	}
 	var archives []pluginArchive
+	var subjects []provenance.Subject
 	for _, system := range pluginSystems {
 		for _, arch := range c.Arch {
-			bin := filepath.Join(dir, "bin", system+"-"+arch, pluginBinary)
-			if err := compileFor(ctx, main, system, arch, c.Version, bin); err != nil {
-				return err
-			}
-			b, err := os.ReadFile(bin)
+			a, err := c.plugin(ctx, system, arch, license, head)
 			if err != nil {
-				return errors.Wrap(err, "cannot read the plugin")
-			}
-			packed, err := packPlugin(b, head.time)
-			if err != nil {
-				return err
-			}
-			a := pluginArchive{system: system, arch: arch, file: pluginBinary + "-" + system + "-" + arch + ".tar.gz", sum: checksum(packed)}
-			if err := writeFile(filepath.Join(dir, a.file), packed); err != nil {
 				return err
 			}
 			archives = append(archives, a)
+			subjects = append(subjects, provenance.Subject{Name: a.file, SHA256: a.sum})
 		}
+	}
+	statement, err := provenance.Statement(c.build(head), subjects...)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(c.Out, "provenance", pluginBinary+".intoto.json"), statement); err != nil {
+		return err
 	}
 	manifest, err := krew(c.Version, archives)
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, pluginName+".krew.yaml"), manifest)
+	return writeFile(filepath.Join(c.Out, "plugin", pluginName+".krew.yaml"), manifest)
+}
+
+// plugin builds the archive of the plugin for a platform, and its SBOM.
+func (c *releaseCmd) plugin(ctx context.Context, system, arch string, license []byte, head commit) (pluginArchive, error) {
+	name := pluginBinary + "-" + system + "-" + arch
+	a := pluginArchive{system: system, arch: arch, file: name + ".tar.gz"}
+	bin := filepath.Join(c.Out, "plugin", "bin", system+"-"+arch, pluginBinary)
+	if err := compileFor(ctx, c.PluginMain, system, arch, c.Version, bin); err != nil {
+		return a, err
+	}
+	binary, err := os.ReadFile(bin)
+	if err != nil {
+		return a, errors.Wrap(err, "cannot read the plugin")
+	}
+	packed, err := pack(head.time, packedFile{name: pluginBinary, mode: 0o755, content: binary}, packedFile{name: "LICENSE", mode: 0o644, content: license})
+	if err != nil {
+		return a, err
+	}
+	a.sum = checksum(packed)
+	info, err := buildinfo.Read(bytes.NewReader(binary))
+	if err != nil {
+		return a, errors.Wrap(err, "cannot read build info")
+	}
+	document, err := sbom.New(sbom.Artifact{
+		Name: pluginBinary, Version: c.Version, Platform: system + "/" + arch, Purpose: sbom.PurposeArchive, Hex: a.sum, Source: source, Created: head.time,
+	}, info)
+	if err != nil {
+		return a, err
+	}
+	return a, errors.Join(
+		writeFile(filepath.Join(c.Out, "plugin", a.file), packed),
+		writeFile(filepath.Join(c.Out, "sbom", name+".spdx.json"), document))
 }
 
 // compileFor compiles a static binary.
@@ -77,20 +110,29 @@ func compileFor(ctx context.Context, main, system, arch, version, out string) er
 	return errors.Wrapf(cmd.Run(), "cannot compile %s", main)
 }
 
-// packPlugin returns an archive with the plugin.
-func packPlugin(binary []byte, at time.Time) ([]byte, error) {
+// A packedFile is a file in an archive.
+type packedFile struct {
+	name    string
+	mode    int64
+	content []byte
+}
+
+// pack returns a compressed archive with files of one time.
+func pack(at time.Time, files ...packedFile) ([]byte, error) {
 	out := &bytes.Buffer{}
 	z := gzip.NewWriter(out)
 	t := tar.NewWriter(z)
-	if err := t.WriteHeader(&tar.Header{Name: pluginBinary, Mode: 0o755, Size: int64(len(binary)), ModTime: at.UTC(), Format: tar.FormatPAX}); err != nil {
-		return nil, errors.Wrap(err, "cannot pack the plugin")
-	}
-	if _, err := t.Write(binary); err != nil {
-		return nil, errors.Wrap(err, "cannot pack the plugin")
+	for _, f := range files {
+		if err := t.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: at.UTC(), Format: tar.FormatPAX}); err != nil {
+			return nil, errors.Wrapf(err, "cannot pack %s", f.name)
+		}
+		if _, err := t.Write(f.content); err != nil {
+			return nil, errors.Wrapf(err, "cannot pack %s", f.name)
+		}
 	}
 	// The writers have more to write when they are closed.
 	if err := errors.Join(t.Close(), z.Close()); err != nil {
-		return nil, errors.Wrap(err, "cannot pack the plugin")
+		return nil, errors.Wrap(err, "cannot end the archive")
 	}
 	return out.Bytes(), nil
 }

@@ -7,6 +7,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"debug/buildinfo"
 	"debug/elf"
 	"debug/macho"
 	"io"
@@ -16,19 +17,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/provenance"
+	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/sbom"
 )
 
 // TestPlugins builds archives of a small program for all platforms, and compares them with the
 // manifest for krew.
 func TestPlugins(t *testing.T) {
 	dir := t.TempDir()
-	head := commit{time: time.Unix(1, 0)}
+	head := commit{hash: strings.Repeat("c", 40), time: time.Unix(1, 0)}
 	release := func(subdir string) *releaseCmd {
-		c := &releaseCmd{Out: filepath.Join(dir, subdir), Version: "v0.0.1", Arch: []string{"amd64", "arm64"}}
-		if err := c.plugins(t.Context(), "./testdata/hello", head); err != nil {
+		c := &releaseCmd{
+			Out: filepath.Join(dir, subdir), Version: "v0.0.1", Arch: []string{"amd64", "arm64"}, Builder: source,
+			PluginMain: "./testdata/hello", License: "../../LICENSE",
+		}
+		if err := c.plugins(t.Context(), head); err != nil {
 			t.Fatal(err)
 		}
 		return c
@@ -54,6 +62,14 @@ func TestPlugins(t *testing.T) {
 	if err := yaml.Unmarshal(b, &m); err != nil {
 		t.Fatal(err)
 	}
+	license, err := os.ReadFile("../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statement, err := os.ReadFile(filepath.Join(c.Out, "provenance", pluginBinary+".intoto.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(m.Spec.Platforms) != 4 {
 		t.Errorf("want 4 platforms, got %d", len(m.Spec.Platforms))
 	}
@@ -74,8 +90,31 @@ func TestPlugins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if files, err := unpacked(packed); err != nil || len(files) != 1 || !bytes.Equal(files[p.Bin], bin) {
-			t.Errorf("%s does not have the binary %s alone: %d files, error %v", file, p.Bin, len(files), err)
+		files, err := unpacked(packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{p.Bin: checksum(bin), "LICENSE": checksum(license)}
+		sums := map[string]string{}
+		for name, content := range files {
+			sums[name] = checksum(content)
+		}
+		if diff := cmp.Diff(want, sums); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", file, diff)
+		}
+		info, err := buildinfo.Read(bytes.NewReader(bin))
+		if err != nil {
+			t.Fatal(err)
+		}
+		document, err := os.ReadFile(filepath.Join(c.Out, "sbom", strings.TrimSuffix(file, ".tar.gz")+".spdx.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sbom.Check(document, p.SHA256, info); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if err := provenance.Check(statement, p.SHA256, head.hash); err != nil {
+			t.Errorf("%s: %v", file, err)
 		}
 		if p.Bin != pluginBinary || !strings.HasPrefix(p.URI, source+"/releases/download/v0.0.1/") {
 			t.Errorf("%s: binary %q at %q", file, p.Bin, p.URI)

@@ -41,6 +41,7 @@ type releaseCmd struct {
 	Examples   string   `default:"examples"         help:"Folder of examples to put into the packages."              type:"existingdir"`
 	Charts     string   `default:"package/charts"   help:"Folder of charts. Empty releases no charts."`
 	Changelog  string   `default:"CHANGELOG.md"     help:"Page with the release notes."                              type:"existingfile"`
+	License    string   `default:"LICENSE"          help:"License of what is released."                              type:"existingfile"`
 	Helm       string   `default:"helm"             help:"Path of helm."`
 	Builder    string   `default:"${source}/blob/main/Makefile#release" help:"URI of what builds, for the provenance."`
 	Invocation string   `help:"URI of the run that builds, for the provenance."`
@@ -112,7 +113,7 @@ func (c *releaseCmd) Run(ctx context.Context) error {
 		return err
 	}
 	if c.PluginMain != "" {
-		if err := c.plugins(ctx, c.PluginMain, head); err != nil {
+		if err := c.plugins(ctx, head); err != nil {
 			return err
 		}
 	}
@@ -259,7 +260,9 @@ func (c *releaseCmd) sboms(ctx context.Context, build *buildCmd, arts []artifact
 				return nil, errors.Wrap(err, "cannot read build info")
 			}
 			img := a.Images[arch]
-			doc, err := sbom.New(sbom.Image{Name: a.Product.Name, Version: c.Version, Arch: arch, Hex: img.Hex, Source: source, Created: head.time}, info)
+			doc, err := sbom.New(sbom.Artifact{
+				Name: a.Product.Name, Version: c.Version, Platform: "linux/" + arch, Purpose: sbom.PurposeContainer, Hex: img.Hex, Source: source, Created: head.time,
+			}, info)
 			if err != nil {
 				return nil, err
 			}
@@ -279,10 +282,7 @@ func (c *releaseCmd) sboms(ctx context.Context, build *buildCmd, arts []artifact
 // provenance attaches a statement to each artifact, and returns the file of the predicate that
 // they share.
 func (c *releaseCmd) provenance(ctx context.Context, arts []artifact, head commit) (string, error) {
-	b := provenance.Build{
-		Source: source, Commit: head.hash, Version: c.Version, Arch: c.Arch, Go: runtime.Version(),
-		Builder: c.Builder, Invocation: c.Invocation,
-	}
+	b := c.build(head)
 	predicate, err := provenance.Predicate(b)
 	if err != nil {
 		return "", err
@@ -311,6 +311,14 @@ func (c *releaseCmd) provenance(ctx context.Context, arts []artifact, head commi
 		}
 	}
 	return f, nil
+}
+
+// build returns what the provenance of all artifacts says.
+func (c *releaseCmd) build(head commit) provenance.Build {
+	return provenance.Build{
+		Source: source, Commit: head.hash, Version: c.Version, Arch: c.Arch, Go: runtime.Version(),
+		Builder: c.Builder, Invocation: c.Invocation,
+	}
 }
 
 // assets are the files of a GitHub release by their patterns in the output folder, besides the list of their

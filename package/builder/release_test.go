@@ -8,12 +8,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -25,6 +27,11 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/provenance"
@@ -52,7 +59,7 @@ func newRelease(t *testing.T, addr string) *releaseCmd {
 	}
 	return &releaseCmd{
 		Registry: addr, Version: hello, Arch: []string{"amd64", "arm64"}, Out: filepath.Join(dir, "release"),
-		Examples: "../../examples", Changelog: page, Builder: source, Dirty: true,
+		Examples: "../../examples", Changelog: page, Builder: source, Dirty: true, License: "../../LICENSE",
 		products: []products.Product{
 			{Name: "hello", Kind: products.KindImage, Main: "./testdata/hello"},
 			{Name: products.Configuration, Kind: products.KindConfiguration, Package: "../../package/configuration"},
@@ -109,6 +116,99 @@ func lines(s string) map[string]int {
 		out[line]++
 	}
 	return out
+}
+
+// TestReleaseAssets unpacks all files of a release, as a stranger downloads them into one folder: sha256sum
+// accepts them, and what runs on this machine reports the version.
+func TestReleaseAssets(t *testing.T) {
+	c := newRelease(t, newRegistry(t, true))
+	c.PluginMain = "./testdata/hello"
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var names []string
+	for _, pattern := range append([]string{"checksums.txt"}, assets...) {
+		found, err := filepath.Glob(filepath.Join(c.Out, pattern))
+		// The charts have a test with helm.
+		if err != nil || len(found) == 0 && pattern != "charts/*.tgz" {
+			t.Errorf("the release has no %s: %v", pattern, err)
+		}
+		for _, f := range found {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(f)), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, filepath.Base(f))
+		}
+	}
+	sums, err := os.ReadFile(filepath.Join(dir, "checksums.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each line has a digest, two spaces and a name: coreutils' format.
+	listed := map[string]bool{"checksums.txt": true}
+	for line := range strings.Lines(string(sums)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || checksum(b) != sum {
+			t.Errorf("checksums.txt has %s for %s, error %v", sum, name, err)
+		}
+		listed[name] = true
+	}
+	for _, name := range names {
+		if !listed[name] {
+			t.Errorf("checksums.txt lacks %s", name)
+		}
+		if err := readAsset(t, filepath.Join(dir, name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	packed, err := os.ReadFile(filepath.Join(dir, pluginBinary+"-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := unpacked(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(dir, pluginBinary)
+	if err := os.WriteFile(bin, files[pluginBinary], 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), bin, "--version").CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != hello {
+		t.Errorf("the plugin prints %q, error %v; want %s", out, err, hello)
+	}
+}
+
+// readAsset reads all of a file of a release by the format that its name has.
+func readAsset(t *testing.T, file string) error {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	switch filepath.Ext(file) {
+	case ".gz":
+		_, err := unpacked(b)
+		return err
+	case ".xpkg", ".tar":
+		img, err := tarball.ImageFromPath(file, nil)
+		if err != nil {
+			return err
+		}
+		return validate.Image(img)
+	case ".json":
+		return json.Unmarshal(b, &map[string]any{})
+	case ".yaml":
+		return yaml.Unmarshal(b, &map[string]any{})
+	case ".txt":
+		return nil
+	}
+	return errors.Errorf("no test reads a file with the ending %s", filepath.Ext(file))
 }
 
 // TestReleasePublic checks that a public release is pulled without the credentials that pushed it: a registry

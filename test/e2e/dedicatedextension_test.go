@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
 
 const (
@@ -44,7 +44,7 @@ func runsDedicatedExtension(t *testing.T) {
 // answersByOwnExtension installs Envoy Gateway as docs/gateways.md describes.
 func answersByOwnExtension(t *testing.T) {
 	kubectl(t, "create", "namespace", team)
-	if out, err := tryRun(t, "", "helm", "upgrade", charts.Install, "cluster/charts/"+charts.Install, "--namespace=crossplane-system", "--reset-then-reuse-values",
+	if out, err := tryRun(t, "", "helm", "upgrade", charts.Install, "package/charts/"+charts.Install, "--namespace=crossplane-system", "--reset-then-reuse-values",
 		"--set=function.envoyGatewayNamespaces={"+extensionNamespace+","+team+"}"); err != nil {
 		t.Fatalf("cannot upgrade the chart: %v\n%s", err, out)
 	}

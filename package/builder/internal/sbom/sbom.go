@@ -24,12 +24,15 @@ import (
 // MediaType of documents.
 const MediaType = "application/spdx+json"
 
-// An Image is what a document describes.
-type Image struct {
+// An Artifact is what a document describes: something with one Go binary.
+type Artifact struct {
 	Name    string
 	Version string
-	Arch    string
-	// Hex is the digest of the image's manifest, without its algorithm.
+	// Platform is the operating system and the architecture, such as linux/amd64.
+	Platform string
+	// Purpose is what SPDX calls the primary purpose: PurposeContainer or PurposeArchive.
+	Purpose string
+	// Hex is the SHA-256 of an image's manifest or of an archive, without its algorithm.
 	Hex string
 	// Source is the URL of the source code.
 	Source string
@@ -37,41 +40,47 @@ type Image struct {
 	Created time.Time
 }
 
+// Purposes of artifacts, of SPDX' list.
+const (
+	PurposeContainer = "CONTAINER"
+	PurposeArchive   = "ARCHIVE"
+)
+
 // noAssertion is SPDX' value for what a document does not state.
 const noAssertion = "NOASSERTION"
 
-// New returns the document of an image with one Go binary.
-func New(img Image, info *buildinfo.BuildInfo) ([]byte, error) {
+// New returns the document of an artifact, with the modules of its binary.
+func New(a Artifact, info *buildinfo.BuildInfo) ([]byte, error) {
 	root := &spdx.Package{
-		PackageName:               img.Name,
-		PackageSPDXIdentifier:     common.ElementID("Image"),
-		PackageVersion:            img.Version,
+		PackageName:               a.Name,
+		PackageSPDXIdentifier:     common.ElementID("Artifact"),
+		PackageVersion:            a.Version,
 		PackageDownloadLocation:   noAssertion,
 		PackageLicenseConcluded:   "Apache-2.0",
 		PackageLicenseDeclared:    "Apache-2.0",
 		PackageCopyrightText:      noAssertion,
-		PrimaryPackagePurpose:     "CONTAINER",
-		PackageChecksums:          []common.Checksum{{Algorithm: common.SHA256, Value: img.Hex}},
+		PrimaryPackagePurpose:     a.Purpose,
+		PackageChecksums:          []common.Checksum{{Algorithm: common.SHA256, Value: a.Hex}},
 		IsFilesAnalyzedTagPresent: true,
 	}
 	doc := &spdx.Document{
 		SPDXVersion:       spdx.Version,
 		DataLicense:       spdx.DataLicense,
 		SPDXIdentifier:    "DOCUMENT",
-		DocumentName:      fmt.Sprintf("%s %s linux/%s", img.Name, img.Version, img.Arch),
-		DocumentNamespace: fmt.Sprintf("%s/spdx/%s/%s/%s", img.Source, img.Name, img.Version, img.Hex),
+		DocumentName:      fmt.Sprintf("%s %s %s", a.Name, a.Version, a.Platform),
+		DocumentNamespace: fmt.Sprintf("%s/spdx/%s/%s/%s", a.Source, a.Name, a.Version, a.Hex),
 		CreationInfo: &spdx.CreationInfo{
-			Created:  img.Created.UTC().Format(time.RFC3339),
+			Created:  a.Created.UTC().Format(time.RFC3339),
 			Creators: []common.Creator{{CreatorType: "Organization", Creator: "The Tailscale Gateway Authors"}, {CreatorType: "Tool", Creator: "tailscale-gateway-builder"}},
 		},
 		Packages:      []*spdx.Package{root},
-		Relationships: []*spdx.Relationship{relationship("DOCUMENT", common.TypeRelationshipDescribe, "Image")},
+		Relationships: []*spdx.Relationship{relationship("DOCUMENT", common.TypeRelationshipDescribe, "Artifact")},
 	}
-	main := debug.Module{Path: info.Main.Path, Version: img.Version}
+	main := debug.Module{Path: info.Main.Path, Version: a.Version}
 	for i, m := range append([]debug.Module{main}, Modules(info)...) {
 		p := module(m)
 		doc.Packages = append(doc.Packages, p)
-		parent, kind := "Image", common.TypeRelationshipContains
+		parent, kind := "Artifact", common.TypeRelationshipContains
 		if i > 0 {
 			parent, kind = string(doc.Packages[1].PackageSPDXIdentifier), common.TypeRelationshipDependsOn
 		}
@@ -99,8 +108,8 @@ func Modules(info *buildinfo.BuildInfo) []debug.Module {
 	return out
 }
 
-// Check returns an error if a document is not that of an image with this digest, or lists other
-// modules than the image's binary has.
+// Check returns an error if a document is not that of an artifact with this digest, or lists other
+// modules than the artifact's binary has.
 func Check(document []byte, digestHex string, info *buildinfo.BuildInfo) error {
 	doc := &spdx.Document{}
 	if err := json.Unmarshal(document, doc); err != nil {
@@ -120,7 +129,7 @@ func Check(document []byte, digestHex string, info *buildinfo.BuildInfo) error {
 		}
 	}
 	if !described {
-		return errors.Errorf("the SPDX document describes another image than sha256:%s", digestHex)
+		return errors.Errorf("the SPDX document describes another artifact than sha256:%s", digestHex)
 	}
 	modules := Modules(info)
 	for _, m := range modules {

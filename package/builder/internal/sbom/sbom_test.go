@@ -24,7 +24,7 @@ func TestNew(t *testing.T) {
 		},
 	}
 	hex := strings.Repeat("a", 64)
-	img := Image{Name: "agent", Version: "v0.1.0", Arch: "arm64", Hex: hex, Source: "https://example.org/source", Created: time.Unix(0, 0)}
+	img := Artifact{Name: "agent", Version: "v0.1.0", Platform: "linux/arm64", Purpose: PurposeContainer, Hex: hex, Source: "https://example.org/source", Created: time.Unix(0, 0)}
 	doc, err := New(img, info)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestNew(t *testing.T) {
 		info   *buildinfo.BuildInfo
 		want   string
 	}{
-		"OtherImage": {reason: "A document is of one image.", doc: string(doc), hex: strings.Repeat("b", 64), info: info, want: "another image"},
+		"OtherImage": {reason: "A document is of one artifact.", doc: string(doc), hex: strings.Repeat("b", 64), info: info, want: "another artifact"},
 		"Missing": {
 			reason: "A document lists each module of the binary.", doc: string(doc), hex: hex,
 			info: &buildinfo.BuildInfo{GoVersion: info.GoVersion, Main: info.Main, Deps: append([]*debug.Module{{Path: "example.org/more", Version: "v1.0.0"}}, info.Deps...)},
