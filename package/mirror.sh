@@ -5,7 +5,7 @@
 # Copies images to another registry, with all their architectures, and prints a line for each:
 # the source, a space, and the copy with its digest. Run it where both registries can be reached:
 #
-#   go run ./package/images --version=v0.1.0 | package/mirror.sh registry.example.com/mirror
+#   curl -fsSL https://github.com/tailscale-gateway/tailscale-gateway/releases/download/v0.1.0/images.txt | bash mirror.sh registry.example.com/mirror
 #
 # The copy has the path of the source without its registry:
 # ghcr.io/tailscale-gateway/agent:v0.1.0 becomes
@@ -16,7 +16,7 @@
 set -euo pipefail
 
 if [[ $# -ne 1 || $1 == -* ]]; then
-  echo "usage: package/mirror.sh REGISTRY[/PATH] < IMAGES" >&2
+  echo "usage: mirror.sh REGISTRY[/PATH] < IMAGES" >&2
   exit 2
 fi
 registry=${1%/}
@@ -59,6 +59,15 @@ while read -r image || [[ -n $image ]]; do
   fi
   path=${image#*/}
   target=$registry/${path%@*}
-  digest=$(copy "$image" "$target" </dev/null)
+  # A digest names one image. skopeo refuses a tag beside it.
+  source=$image
+  if [[ $image == *@* ]]; then
+    source=${image%@*}
+    if [[ ${source##*/} == *:* ]]; then
+      source=${source%:*}
+    fi
+    source+=@${image#*@}
+  fi
+  digest=$(copy "$source" "$target" </dev/null)
   echo "$image $target@$digest"
 done

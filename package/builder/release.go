@@ -40,6 +40,7 @@ type releaseCmd struct {
 	Out        string   `default:"_out/release"     help:"Folder for the files of the release. It is emptied first." type:"path"`
 	Examples   string   `default:"examples"         help:"Folder of examples to put into the packages."              type:"existingdir"`
 	Charts     string   `default:"package/charts"   help:"Folder of charts. Empty releases no charts."`
+	Package    string   `default:"package"          help:"Folder of what is shipped."                                type:"existingdir"`
 	Changelog  string   `default:"CHANGELOG.md"     help:"Page with the release notes."                              type:"existingfile"`
 	License    string   `default:"LICENSE"          help:"License of what is released."                              type:"existingfile"`
 	Helm       string   `default:"helm"             help:"Path of helm."`
@@ -135,6 +136,9 @@ func (c *releaseCmd) Run(ctx context.Context) error {
 	}
 	predicate, err := c.provenance(ctx, arts, head)
 	if err != nil {
+		return err
+	}
+	if err := c.writeFiles(); err != nil {
 		return err
 	}
 	if err := c.write(notes, arts); err != nil {
@@ -323,9 +327,9 @@ func (c *releaseCmd) build(head commit) provenance.Build {
 
 // assets are the files of a GitHub release by their patterns in the output folder, besides the list of their
 // checksums.
-var assets = []string{"xpkg/*.xpkg", "xpkg/*.tar", "charts/*.tgz", "sbom/*.json", "provenance/*.intoto.json", "plugin/*.tar.gz", "plugin/*.yaml", "images.txt"}
+var assets = []string{"xpkg/*.xpkg", "xpkg/*.tar", "charts/*.tgz", "sbom/*.json", "provenance/*.intoto.json", "plugin/*.tar.gz", "plugin/*.yaml", "files/*", "images.txt"}
 
-// write writes the release notes, the list of images by digest, and the checksums of all files.
+// write writes the release notes, the list of all that an installation pulls, and the checksums of all files.
 func (c *releaseCmd) write(notes string, arts []artifact) error {
 	if err := writeFile(filepath.Join(c.Out, "release-notes.md"), []byte(notes)); err != nil {
 		return err
@@ -334,6 +338,8 @@ func (c *releaseCmd) write(notes string, arts []artifact) error {
 	for _, a := range arts {
 		fmt.Fprintf(list, "%s@%s\n", a.Tag, a.Digest)
 	}
+	// Proxies need it, too.
+	fmt.Fprintln(list, products.Tailscale)
 	if err := writeFile(filepath.Join(c.Out, "images.txt"), []byte(list.String())); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func newRelease(t *testing.T, addr string) *releaseCmd {
 	}
 	return &releaseCmd{
 		Registry: addr, Version: hello, Arch: []string{"amd64", "arm64"}, Out: filepath.Join(dir, "release"),
-		Examples: "../../examples", Changelog: page, Builder: source, Dirty: true, License: "../../LICENSE",
+		Examples: "../../examples", Changelog: page, Builder: source, Dirty: true, License: "../../LICENSE", Package: "..",
 		products: []products.Product{
 			{Name: "hello", Kind: products.KindImage, Main: "./testdata/hello"},
 			{Name: products.Configuration, Kind: products.KindConfiguration, Package: "../../package/configuration"},
@@ -205,7 +205,7 @@ func readAsset(t *testing.T, file string) error {
 		return json.Unmarshal(b, &map[string]any{})
 	case ".yaml":
 		return yaml.Unmarshal(b, &map[string]any{})
-	case ".txt":
+	case ".txt", ".sh":
 		return nil
 	}
 	return errors.Errorf("no test reads a file with the ending %s", filepath.Ext(file))

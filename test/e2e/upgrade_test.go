@@ -28,7 +28,7 @@ const (
 	upgradeCommand = "helm upgrade tailscale-gateway oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway --version VERSION --namespace crossplane-system --reset-then-reuse-values"
 
 	// extensionCommand is that of the extension's chart.
-	extensionCommand = "helm upgrade tailscale-gateway-extension package/charts/tailscale-gateway-extension --namespace envoy-gateway-system --reset-then-reuse-values"
+	extensionCommand = "helm upgrade tailscale-gateway-extension oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway-extension --version VERSION --namespace envoy-gateway-system --reset-then-reuse-values"
 
 	// upgradeWait bounds the wait for all components of a version, on a busy machine.
 	upgradeWait = 20 * time.Minute
@@ -173,11 +173,10 @@ func pushesThis(t *testing.T) {
 // upgrades runs the commands of the docs, with the charts of this tree.
 func (u *upgraded) upgrades(t *testing.T) {
 	inDocs(t, upgradeCommand)
-	args := strings.NewReplacer("oci://"+products.Charts+"/"+charts.Install+" --version VERSION", "package/charts/"+charts.Install).Replace(upgradeCommand)
-	helm(t, append(strings.Fields(args)[1:], "--set=packages.version="+*version)...)
+	helm(t, append(fromTree(upgradeCommand), "--set=packages.version="+*version)...)
 	hasPackages(t, *version)
 	inDocs(t, extensionCommand)
-	helm(t, append(strings.Fields(extensionCommand)[1:], "--set=image.tag="+*version, "--wait", "--timeout=4m")...)
+	helm(t, append(fromTree(extensionCommand), "--set=image.tag="+*version, "--wait", "--timeout=4m")...)
 	labRun(t, "envoy-gateway", "--values=package/envoy-gateway/values.yaml", "--values="+u.values)
 	runsVersion(t, *version)
 }
@@ -188,6 +187,18 @@ func rollsBack(t *testing.T) {
 	helm(t, "rollback", extension, "--namespace", extensionNamespace, "--wait", "--timeout=4m")
 	helm(t, "rollback", charts.Install, "--namespace", crossplaneNamespace)
 	runsVersion(t, upgrade.Version)
+}
+
+// fromTree returns the arguments of a helm command with the chart of this tree in the place of a released one.
+func fromTree(command string) []string {
+	var out []string
+	for _, arg := range strings.Fields(strings.ReplaceAll(command, " --version VERSION", ""))[1:] {
+		if chart, ok := strings.CutPrefix(arg, "oci://"+products.Charts+"/"); ok {
+			arg = "package/charts/" + chart
+		}
+		out = append(out, arg)
+	}
+	return out
 }
 
 // inDocs checks that docs/upgrading.md has a command, which may continue on several lines.

@@ -27,7 +27,9 @@ import (
 // are not available to tests. They accept only the arguments that the script passes.
 var tools = map[string]string{
 	"crane": `exec "$CRANE" "$@"`,
+	// skopeo refuses a reference with a tag and a digest.
 	"skopeo": `[ "$1 $2 $3 $4" = "copy --all --preserve-digests --digestfile" ] || exit 64
+case ${6##*/} in *:*@*) exit 65 ;; esac
 from=${6#docker://} to=${7#docker://}
 "$CRANE" copy "$from" "$to" && "$CRANE" digest "$to" > "$5"`,
 	"oras": `case $1 in
@@ -37,14 +39,15 @@ resolve) exec "$CRANE" digest "$2" ;;
 esac`,
 }
 
-// TestMirror copies images between two registries, with each tool.
+// TestMirror copies images between two registries, with each tool: one as images.txt of a release names it, and
+// one without a digest.
 func TestMirror(t *testing.T) {
 	crane := filepath.Join(t.TempDir(), "crane")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", crane, "github.com/google/go-containerregistry/cmd/crane")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build crane: %v\n%s", err, output)
 	}
-	source := start(t)
+	source := startRegistry(t)
 	// An index is what a release pushes for several architectures, and a package is an image.
 	index, err := random.Index(64, 1, 2)
 	if err != nil {
@@ -54,7 +57,7 @@ func TestMirror(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, pkg := tag(t, source+"/tailscale-gateway/agent:v1"), tag(t, source+"/tailscale-gateway/provider-tailscale:v1")
+	agent, pkg := parseTag(t, source+"/tailscale-gateway/agent:v1"), parseTag(t, source+"/tailscale-gateway/provider-tailscale:v1")
 	if err := remote.WriteIndex(agent, index); err != nil {
 		t.Fatal(err)
 	}
@@ -68,17 +71,17 @@ func TestMirror(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(bin, tool), []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			mirror := start(t)
-			out, err := run(t, []string{"CRANE=" + crane, "PATH=" + bin + ":/usr/bin:/bin", "TOOL=" + tool}, agent.String()+"\n# a comment\n\n"+pkg.String(), mirror+"/team/")
+			mirror := startRegistry(t)
+			out, err := run(t, []string{"CRANE=" + crane, "PATH=" + bin + ":/usr/bin:/bin", "TOOL=" + tool}, agent.String()+"@"+digest(t, index)+"\n# a comment\n\n"+pkg.String(), mirror+"/team/")
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := agent.String() + " " + mirror + "/team/tailscale-gateway/agent:v1@" + digest(t, index) + "\n" +
+			want := agent.String() + "@" + digest(t, index) + " " + mirror + "/team/tailscale-gateway/agent:v1@" + digest(t, index) + "\n" +
 				pkg.String() + " " + mirror + "/team/tailscale-gateway/provider-tailscale:v1@" + digest(t, image) + "\n"
 			if diff := cmp.Diff(want, out); diff != "" {
 				t.Errorf("-want copies, +got:\n%s", diff)
 			}
-			copied, err := remote.Index(tag(t, mirror+"/team/tailscale-gateway/agent:v1"))
+			copied, err := remote.Index(parseTag(t, mirror+"/team/tailscale-gateway/agent:v1"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,8 +97,8 @@ func TestMirror(t *testing.T) {
 
 	t.Run("Missing", func(t *testing.T) {
 		// The tag exists in the mirror, from before.
-		mirror := start(t)
-		if err := remote.Write(tag(t, mirror+"/gone:v1"), image); err != nil {
+		mirror := startRegistry(t)
+		if err := remote.Write(parseTag(t, mirror+"/gone:v1"), image); err != nil {
 			t.Fatal(err)
 		}
 		bin := t.TempDir()
@@ -113,15 +116,15 @@ func TestMirror(t *testing.T) {
 	})
 }
 
-// start starts a registry and returns its address.
-func start(t *testing.T) string {
+// startRegistry starts a registry and returns its address.
+func startRegistry(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(s.Close)
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-func tag(t *testing.T, s string) name.Tag {
+func parseTag(t *testing.T, s string) name.Tag {
 	t.Helper()
 	out, err := name.NewTag(s)
 	if err != nil {

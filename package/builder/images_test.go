@@ -19,59 +19,18 @@ import (
 	pkgv1beta1 "github.com/crossplane/crossplane/apis/v2/pkg/v1beta1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
 
 const root = "../.."
 
-func TestList(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		cli    cli
-		want   []string
-	}{
-		"Namespaced": {
-			reason: "An installation pulls its packages, the images of proxies, the extension, and the charts.",
-			cli:    cli{Version: "v1.0.0", Flavour: products.FlavourNamespaced, Extension: true},
-			want: []string{
-				"ghcr.io/tailscale-gateway/provider-tailscale:v1.0.0",
-				"ghcr.io/tailscale-gateway/function-tailscale:v1.0.0",
-				"ghcr.io/tailscale-gateway/configuration-tailscale-gateway:v1.0.0",
-				"ghcr.io/tailscale-gateway/agent:v1.0.0",
-				products.Tailscale,
-				"ghcr.io/tailscale-gateway/extension:v1.0.0",
-				"ghcr.io/tailscale-gateway/charts/tailscale-gateway:1.0.0",
-				"ghcr.io/tailscale-gateway/charts/tailscale-gateway-extension:1.0.0",
-			},
-		},
-		"ClaimsAlone": {
-			reason: "The other configuration has the same dependencies, and the extension can be left out.",
-			cli:    cli{Version: "v1.0.0", Flavour: products.FlavourClaims},
-			want: []string{
-				"ghcr.io/tailscale-gateway/provider-tailscale:v1.0.0",
-				"ghcr.io/tailscale-gateway/function-tailscale:v1.0.0",
-				"ghcr.io/tailscale-gateway/configuration-tailscale-gateway-claims:v1.0.0",
-				"ghcr.io/tailscale-gateway/agent:v1.0.0",
-				products.Tailscale,
-				"ghcr.io/tailscale-gateway/charts/tailscale-gateway:1.0.0",
-			},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.cli.list()); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-// all returns the repositories of both flavours.
-func all() map[string]bool {
-	out := map[string]bool{}
-	for _, flavour := range []string{products.FlavourNamespaced, products.FlavourClaims} {
-		for _, image := range (&cli{Version: "v1", Flavour: flavour, Extension: true}).list() {
-			out[image[:strings.LastIndex(image, ":")]] = true
-		}
+// repositories returns the repositories that images.txt of a release lists: TestRelease shows that it has what
+// was pushed, and tailscaled's.
+func repositories() map[string]bool {
+	tailscale, _, _ := strings.Cut(products.Tailscale, ":")
+	out := map[string]bool{tailscale: true, products.Charts + "/" + charts.Install: true, products.Charts + "/" + charts.Extension: true}
+	for _, p := range products.All() {
+		out[products.Organization+"/"+p.Name] = true
 	}
 	return out
 }
@@ -81,7 +40,7 @@ var repository = regexp.MustCompile(`\b(?:docker\.io|ghcr\.io|quay\.io|gcr\.io|r
 
 // TestComplete checks that code, packages and charts name no image that the list lacks.
 func TestComplete(t *testing.T) {
-	listed := all()
+	listed := repositories()
 	// A prefix of ours, the second repository of Tailscale, which users may name, and the chart of
 	// Envoy Gateway, which users install.
 	listed[products.Organization], listed["ghcr.io/tailscale/tailscale"], listed["docker.io/envoyproxy/gateway-helm"] = true, true, true
@@ -121,8 +80,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// setting matches a flag that names an image, and its environment variable.
-var setting = regexp.MustCompile(`\b[A-Z]\w*Image\s+string\s+` + "`" + `[^` + "`" + `]*env:"([A-Z_]+)"`)
+// setting matches a flag that names an image.
+var setting = regexp.MustCompile(`\b([A-Z]\w*)Image\s+string\s+` + "`")
 
 // TestPage checks that docs/airgap.md names every image, every package, and every setting of an
 // image.
@@ -132,8 +91,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(b)
-	for r := range all() {
-		// Configurations of both flavours have one line.
+	for r := range repositories() {
 		if !strings.Contains(page, "`"+r+"`") {
 			t.Errorf("the page does not name %s", r)
 		}
@@ -145,11 +103,11 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range setting.FindAllStringSubmatch(string(src), -1) {
-			settings = append(settings, m[1])
+			settings = append(settings, "--"+strings.ToLower(m[1])+"-image")
 		}
 	}
 	slices.Sort(settings)
-	if diff := cmp.Diff([]string{"AGENT_IMAGE", "EXTENSION_IMAGE", "TAILSCALE_IMAGE"}, settings); diff != "" {
+	if diff := cmp.Diff([]string{"--agent-image", "--extension-image", "--tailscale-image"}, settings); diff != "" {
 		t.Errorf("the binaries have other settings of images: -known, +got:\n%s", diff)
 	}
 	for _, s := range settings {
@@ -167,7 +125,7 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := map[string]bool{}
-	for _, image := range (&cli{Version: "v0.1.0", Flavour: products.FlavourNamespaced, Extension: true}).list() {
+	for _, image := range []string{products.Image(products.Agent, "v0.1.0"), products.Image(products.Extension, "v0.1.0"), products.Tailscale} {
 		_, path, _ := strings.Cut(image, "/")
 		copied["registry.example.com/mirror/"+path] = true
 	}
@@ -193,9 +151,9 @@ func TestExamples(t *testing.T) {
 				if err := yaml.UnmarshalStrict([]byte(doc), c); err != nil {
 					t.Fatal(err)
 				}
-				for _, e := range c.Spec.DeploymentTemplate.Spec.Template.Spec.Containers[0].Env {
-					if !copied[e.Value] {
-						t.Errorf("%s of %s is %s, where the script copies nothing", e.Name, c.Name, e.Value)
+				for _, arg := range c.Spec.DeploymentTemplate.Spec.Template.Spec.Containers[0].Args {
+					if flag, image, _ := strings.Cut(arg, "="); !copied[image] {
+						t.Errorf("%s of %s is %s, where the script copies nothing", flag, c.Name, image)
 					}
 				}
 			}
