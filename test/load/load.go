@@ -190,5 +190,6 @@ func (o Options) until(ctx context.Context, end func(Request) bool) (Report, Req
 			cancel()
 		}
 	}
-	return Run(ctx, o), last
+	report := Run(ctx, o)
+	return report, last
 }

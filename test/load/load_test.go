@@ -4,14 +4,18 @@
 package load
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,15 +50,11 @@ func hijack(t *testing.T, w http.ResponseWriter) *net.TCPConn {
 	return out
 }
 
-// TestCounts shows which request counts as lost, as cut, and as slow, each with a server that treats
-// its first request in a way and answers the second one.
+// TestCounts shows which request counts as lost, and as cut, each with a server that treats its first
+// request in a way and answers the second one.
 func TestCounts(t *testing.T) {
 	t.Parallel()
-	const (
-		timeout = 200 * time.Millisecond
-		late    = 50 * time.Millisecond
-	)
-	type counts struct{ Requests, Answered, Lost, Cut, Slow int }
+	type counts struct{ Requests, Answered, Lost, Cut int }
 	lost := counts{Requests: 2, Answered: 1, Lost: 1}
 	answers := func(_ *testing.T, w http.ResponseWriter) { fmt.Fprint(w, "here") }
 	cases := map[string]struct {
@@ -79,10 +79,6 @@ func TestCounts(t *testing.T) {
 			_ = c.SetLinger(0) // Close then resets the connection.
 			_ = c.Close()
 		}},
-		"Stalls": {reason: "A request without a response within the timeout is lost, and not slow.", want: lost, first: func(t *testing.T, w http.ResponseWriter) {
-			c := hijack(t, w)
-			t.Cleanup(func() { _ = c.Close() })
-		}},
 		"Unavailable": {reason: "An error of a proxy is no response.", want: lost, first: func(_ *testing.T, w http.ResponseWriter) {
 			http.Error(w, "no healthy upstream", http.StatusServiceUnavailable)
 		}},
@@ -94,13 +90,6 @@ func TestCounts(t *testing.T) {
 		"AnswersOtherwise": {reason: "A response without the expected text is none.", want: lost, first: func(_ *testing.T, w http.ResponseWriter) {
 			fmt.Fprint(w, "elsewhere")
 		}},
-		"AnswersLate": {
-			reason: "A late response is slow, and not lost.", want: counts{Requests: 2, Answered: 2, Slow: 1},
-			first: func(t *testing.T, w http.ResponseWriter) {
-				<-time.After(late)
-				answers(t, w)
-			},
-		},
 		"CutByReset": {
 			reason: "A request is cut if its connection ends during an event.", event: true,
 			want: counts{Requests: 2, Answered: 1, Cut: 1},
@@ -145,21 +134,75 @@ func TestCounts(t *testing.T) {
 				},
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			r := Run(ctx, Options{Client: h.Clients, Timeout: timeout, Observe: func(r Request) {
+			r := Run(ctx, Options{Client: h.Clients, Observe: func(r Request) {
 				if r.N == 1 {
 					cancel()
 				}
 			}})
 			missing, cut := events.Split(r.Failures)
 			got := counts{Requests: r.Requests, Answered: r.Answered(), Lost: len(missing), Cut: len(cut)}
-			if r.Longest >= late.Seconds() {
-				got.Slow++
-			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nRun(...): -want, +got:\n%s\n%s", tc.reason, diff, r)
 			}
 		})
 	}
+}
+
+// TestTimes shows which request counts as slow, and which one as lost because it has no response in time,
+// each with a server that answers its first request after a delay, and the second one at once.
+func TestTimes(t *testing.T) {
+	const timeout = time.Second
+	type times struct {
+		Requests, Lost int
+		Longest        float64
+	}
+	cases := map[string]struct {
+		reason string
+		delay  time.Duration
+		want   times
+	}{
+		"Prompt": {reason: "A response takes as long as the server does.", want: times{Requests: 2}},
+		"Late":   {reason: "A late response is slow, and not lost.", delay: timeout / 2, want: times{Requests: 2, Longest: 0.5}},
+		"Stalls": {reason: "A request without a response within the timeout is lost, and not slow.", delay: 2 * timeout, want: times{Requests: 2, Lost: 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				delay, servers := tc.delay, sync.WaitGroup{}
+				defer servers.Wait()
+				h := HTTP{
+					Targets: []Target{{URL: "http://web.example.com/", Check: Contains("here")}}, NewConnections: true,
+					Dial: func(context.Context, string, string) (net.Conn, error) {
+						c, s := net.Pipe()
+						d := delay
+						servers.Go(func() { answerAfter(s, d) })
+						delay = 0
+						return c, nil
+					},
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				r := Run(ctx, Options{Client: h.Clients, Timeout: timeout, Observe: func(r Request) {
+					if r.N == 1 {
+						cancel()
+					}
+				}})
+				if diff := cmp.Diff(tc.want, times{Requests: r.Requests, Lost: r.Lost, Longest: r.Longest}); diff != "" {
+					t.Errorf("\n%s\nRun(...): -want, +got:\n%s\n%s", tc.reason, diff, r)
+				}
+			})
+		})
+	}
+}
+
+// answerAfter answers a request of a connection after a delay, if the connection is still open then.
+func answerAfter(c net.Conn, delay time.Duration) {
+	defer func() { _ = c.Close() }() // Nothing follows.
+	if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+		return
+	}
+	time.Sleep(delay)
+	// The client may be gone.
+	_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhere")
 }
 
 // refusing returns an address at which nobody listens.
