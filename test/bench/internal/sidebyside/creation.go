@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -116,13 +115,9 @@ func conditionOf(u *unstructured.Unstructured, conditionType string) string {
 func (o *Ours) CreateServices(ctx context.Context, prefix string, n int, settle time.Duration) (Creation, error) {
 	ctx, cancel := context.WithTimeout(ctx, upLimit)
 	defer cancel()
-	cfg, err := clientcmd.BuildConfigFromFlags("", o.lab.env["KUBECONFIG"])
+	kube, err := o.lab.client()
 	if err != nil {
-		return Creation{}, errors.Wrap(err, "cannot read the lab's kubeconfig")
-	}
-	kube, err := client.NewWithWatch(cfg, client.Options{})
-	if err != nil {
-		return Creation{}, errors.Wrap(err, "cannot create a client of the lab")
+		return Creation{}, err
 	}
 	w, err := watchServices(ctx, kube, client.InNamespace(Namespace), client.MatchingLabels{"creation": prefix})
 	if err != nil {

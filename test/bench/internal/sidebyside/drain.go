@@ -12,8 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
@@ -124,10 +128,15 @@ func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 
 // hosting waits until all machines host a service.
 func (o *Ours) hosting(ctx context.Context, name string) error {
-	return o.lab.until(ctx, "the hosts of "+name, func(ctx context.Context) error {
-		out, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleservices", name, "-o=jsonpath={.status.healthyBackends}")
-		if err == nil && out != strconv.Itoa(replicas) {
-			err = errors.Errorf("%q of %d machines host the service", out, replicas)
+	kube, err := o.lab.client()
+	if err != nil {
+		return err
+	}
+	kind := gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleServicesKind)
+	return o.lab.untilObject(ctx, kube, kind, types.NamespacedName{Namespace: Namespace, Name: name}, func(u *unstructured.Unstructured) error {
+		healthy, _, err := unstructured.NestedInt64(u.Object, "status", "healthyBackends")
+		if err == nil && healthy != replicas {
+			err = errors.Errorf("%d of %d machines host the service", healthy, replicas)
 		}
 		return err
 	})

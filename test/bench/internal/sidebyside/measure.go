@@ -87,37 +87,6 @@ func (l *Lab) roll(ctx context.Context, s Side) error {
 	return l.rollPod(ctx, namespace, name)
 }
 
-// rollPod deletes a pod and waits until another one is ready in its place.
-func (l *Lab) rollPod(ctx context.Context, namespace, name string) error {
-	uid := func(ctx context.Context) (string, error) {
-		return l.kubectl(ctx, "get", "--namespace="+namespace, "pod", name, "--ignore-not-found", "-o=jsonpath={.metadata.uid}")
-	}
-	previous, err := uid(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := l.kubectl(ctx, "delete", "--namespace="+namespace, "pod", name, "--wait=false"); err != nil {
-		return err
-	}
-	return l.until(ctx, "the pod that was rolled", func(ctx context.Context) error {
-		current, err := uid(ctx)
-		if err != nil {
-			return err
-		}
-		if current == "" || current == previous {
-			return errors.New("the new pod does not exist")
-		}
-		ready, err := l.kubectl(ctx, "get", "--namespace="+namespace, "pod", name, "-o=jsonpath={.status.conditions[?(@.type==\"Ready\")].status}")
-		if err != nil {
-			return err
-		}
-		if ready != "True" {
-			return errors.New("the new pod is not ready")
-		}
-		return nil
-	})
-}
-
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
