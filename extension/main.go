@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	_ "golang.org/x/crypto/x509roots/fallback" // For probes and traces: the image holds no certificates.
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -89,6 +90,7 @@ type CLI struct {
 	ObserveAddress string        `help:"Address to serve metrics, probes and the page on. Clients that reach it can read hosts, paths and endpoints of routes, and change nothing." default:":8080" env:"OBSERVE_ADDRESS" group:"Operation"`
 	Pprof          bool          `help:"Serve profiles of the process under /debug/pprof on the same address. Clients that reach it can read memory." env:"PPROF" group:"Operation"`
 	OTLPEndpoint   string        `help:"Destination of traces of hooks and of pushes of endpoints, by OTLP over gRPC: HOST:PORT without TLS, or https://HOST:PORT. Without it there are no traces." name:"otlp-endpoint" env:"OTLP_ENDPOINT" placeholder:"HOST:PORT" group:"Operation"`
+	CABundle       string        `help:"PEM file with certificate authorities to trust for the collector of traces, and for probes of endpoints whose BackendTLSPolicy names the system's authorities, in addition to the system's or, where the system has none, the embedded ones. It is read at the start. Envoys verify these endpoints with the authorities of their own image." name:"ca-bundle" env:"CA_BUNDLE" placeholder:"FILE" group:"Operation"`
 	Drain          time.Duration `help:"Time for which the extension answers calls during shutdown, until clients have moved to other replicas." default:"5s" env:"DRAIN" group:"Operation"`
 }
 
@@ -181,6 +183,7 @@ func (c *CLI) options() app.Options {
 		Namespace:          c.Namespace,
 		Pprof:              c.Pprof,
 		OTLPEndpoint:       c.OTLPEndpoint,
+		CABundle:           c.CABundle,
 		Drain:              c.Drain,
 	}
 }

@@ -124,7 +124,7 @@ func (c *RunCmd) Run() error {
 		return err
 	}
 
-	traces, err := trace.New(ctx, c.EgressTraces, "tailscale-gateway-proxy", version.Version)
+	traces, err := trace.New(ctx, c.EgressTraces, "tailscale-gateway-proxy", version.Version, nil)
 	if err != nil {
 		return err
 	}

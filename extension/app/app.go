@@ -26,6 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/source"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/authorities"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/trace"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
@@ -89,7 +90,11 @@ func newApp(ctx context.Context, o Options, log logging.Logger) (*app, error) {
 	if a.objects, api, err = newSource(o, cfg, a.store, log); err != nil {
 		return nil, err
 	}
-	if a.traces, err = trace.New(ctx, o.OTLPEndpoint, "tailscale-gateway-extension", version.Version); err != nil {
+	trusted, err := authorities.Pool(o.CABundle)
+	if err != nil {
+		return nil, err
+	}
+	if a.traces, err = trace.New(ctx, o.OTLPEndpoint, "tailscale-gateway-extension", version.Version, trusted); err != nil {
 		return nil, err
 	}
 	a.observer = observe.NewObserver(observe.Options{
@@ -102,7 +107,7 @@ func newApp(ctx context.Context, o Options, log logging.Logger) (*app, error) {
 		Log:       log,
 	})
 	changes := report.NewChanges()
-	a.prober = health.NewProber(a.store, health.Options{Log: log, Checker: health.NetChecker{Loopback: o.dialPolicy().Loopback}, Transition: changes.Add})
+	a.prober = health.NewProber(a.store, health.Options{Log: log, Checker: health.NetChecker{Loopback: o.dialPolicy().Loopback, Authorities: trusted}, Transition: changes.Add})
 	if api != nil && o.Namespace != "" {
 		i := inputs{store: a.store, targets: a.prober, changes: changes, hooks: a.observer.Hooks}
 		if a.writers, err = newWriters(o, api, i, log); err != nil {

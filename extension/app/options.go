@@ -61,6 +61,10 @@ type Options struct {
 	// OTLPEndpoint is the destination of traces. Empty means that there are none.
 	OTLPEndpoint string
 
+	// CABundle is a PEM file with authorities of the collector of traces, and of endpoints that are verified
+	// by the system's authorities. Empty means those of the system alone.
+	CABundle string
+
 	// Drain is the time for which the servers answer calls during shutdown.
 	Drain time.Duration
 }

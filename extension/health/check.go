@@ -99,6 +99,9 @@ func (fn CheckerFn) Check(ctx context.Context, c Check) Result { return fn(ctx, 
 type NetChecker struct {
 	// Loopback permits loopback addresses, as in index.Dialling.
 	Loopback bool
+
+	// Authorities verify certificates for checks that have none. Nil means those of the system.
+	Authorities *x509.CertPool
 }
 
 // Check implements Checker.
@@ -129,7 +132,7 @@ func (n NetChecker) dialer() *net.Dialer {
 
 func (n NetChecker) check(ctx context.Context, c Check) error {
 	d := n.dialer()
-	t, err := newTransport(c)
+	t, err := newTransport(c, n.Authorities)
 	if err != nil {
 		return err
 	}
@@ -155,7 +158,7 @@ func (n NetChecker) check(ctx context.Context, c Check) error {
 	return err
 }
 
-func newTransport(c Check) (*http.Transport, error) {
+func newTransport(c Check, authorities *x509.CertPool) (*http.Transport, error) {
 	t := &http.Transport{DisableKeepAlives: !c.HTTP2, Protocols: &http.Protocols{}}
 	t.Protocols.SetHTTP1(!c.HTTP2)
 	t.Protocols.SetHTTP2(c.HTTP2 && c.TLS)
@@ -163,7 +166,7 @@ func newTransport(c Check) (*http.Transport, error) {
 	if !c.TLS {
 		return t, nil
 	}
-	t.TLSClientConfig = &tls.Config{ServerName: c.ServerName, MinVersion: tls.VersionTLS12}
+	t.TLSClientConfig = &tls.Config{ServerName: c.ServerName, MinVersion: tls.VersionTLS12, RootCAs: authorities}
 	if c.CA != "" {
 		t.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(c.CA)) {

@@ -6,6 +6,7 @@ package health
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"net"
 	"net/http"
@@ -88,6 +89,8 @@ func TestNetChecker(t *testing.T) {
 	asks.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	asks.StartTLS()
 	defer asks.Close()
+	private := x509.NewCertPool()
+	private.AddCert(secure.Certificate())
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
 	up, trusted := addressOf(t, plain.Listener), addressOf(t, secure.Listener)
 	// A port below the range of ephemeral ports, which no other test can get.
@@ -95,9 +98,10 @@ func TestNetChecker(t *testing.T) {
 
 	ok := Result{OK: true}
 	cases := map[string]struct {
-		reason string
-		check  Check
-		want   Result
+		reason      string
+		check       Check
+		authorities *x509.CertPool
+		want        Result
 	}{
 		"Connects":        {reason: "Without a path a connection is enough.", check: Check{Address: up}, want: ok},
 		"Refused":         {reason: "Nobody answered.", check: Check{Address: down}, want: Result{Reason: "connection refused"}},
@@ -116,6 +120,7 @@ func TestNetChecker(t *testing.T) {
 		"ClientUnhealthy": {reason: "A server with optional client certificates should get the whole probe.", check: Check{Address: addressOf(t, asks.Listener), Path: "/unhealthy", TLS: true, ServerName: "example.com", CA: ca}, want: Result{Answered: true, Reason: "HTTP status 503"}},
 		"ClientName":      {reason: "The probe should verify the certificate of such a server.", check: Check{Address: addressOf(t, closed.Listener), Path: "/ok", TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
 		"WrongName":       {reason: "The certificate of another name is not trusted.", check: Check{Address: trusted, TLS: true, ServerName: "other.test", CA: ca}, want: Result{Reason: "its certificate cannot be verified"}},
+		"Authorities":     {reason: "Without a bundle, configured authorities count as those of the system.", check: Check{Address: trusted, TLS: true, ServerName: "example.com"}, authorities: private, want: ok},
 		"NoBundle":        {reason: "A self-signed certificate is not trusted.", check: Check{Address: trusted, TLS: true, ServerName: "example.com"}, want: Result{Reason: "its certificate cannot be verified"}},
 	}
 	for n, tc := range cases {
@@ -126,7 +131,7 @@ func TestNetChecker(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
-			if diff := cmp.Diff(tc.want, NetChecker{Loopback: true}.Check(ctx, tc.check)); diff != "" {
+			if diff := cmp.Diff(tc.want, NetChecker{Loopback: true, Authorities: tc.authorities}.Check(ctx, tc.check)); diff != "" {
 				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
 			}
 		})

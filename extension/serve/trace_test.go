@@ -92,7 +92,7 @@ func TestHook(t *testing.T) {
 
 // TestOff checks that a provider without an endpoint handles no calls.
 func TestOff(t *testing.T) {
-	p, err := trace.New(t.Context(), "", "test", "v1")
+	p, err := trace.New(t.Context(), "", "test", "v1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

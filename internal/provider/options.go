@@ -45,6 +45,10 @@ type Options struct {
 	APIRate  float64
 	APIBurst int
 
+	// CABundle is a PEM file with authorities of the API's certificate, or of a proxy in front of it, in
+	// addition to those of the system. Empty means no others.
+	CABundle string
+
 	// ListMaxAge is the maximum age of a shared list of services or devices.
 	ListMaxAge time.Duration
 

@@ -25,6 +25,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/authorities"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
@@ -102,7 +103,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, log loggin
 
 func controllerOptions(o Options, log logging.Logger) (setup.Options, error) {
 	apiMetrics, mrMetrics, stateMetrics := tailscale.NewMetrics(), managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics()
-	pool := tailscale.NewPool(tailscale.Options{Rate: o.APIRate, Burst: o.APIBurst, ListMaxAge: o.ListMaxAge, Metrics: apiMetrics, Clock: o.Clock})
+	trusted, err := authorities.Pool(o.CABundle)
+	if err != nil {
+		return setup.Options{}, err
+	}
+	pool := tailscale.NewPool(tailscale.Options{Rate: o.APIRate, Burst: o.APIBurst, ListMaxAge: o.ListMaxAge, Metrics: apiMetrics, Authorities: trusted, Clock: o.Clock})
 	metrics.Registry.MustRegister(apiMetrics, mrMetrics, stateMetrics, pool)
 	co := setup.Options{
 		Options: xpcontroller.Options{

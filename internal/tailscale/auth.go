@@ -45,7 +45,7 @@ type login struct {
 func newLogin(base *url.URL, cfg Config, o Options) (*login, error) {
 	bottom := o.Transport
 	if bottom == nil {
-		bottom = newWire()
+		bottom = newWire(o.Authorities)
 	}
 	limited := &transport{
 		base:      bottom,

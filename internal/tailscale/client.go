@@ -5,6 +5,7 @@ package tailscale
 
 import (
 	"context"
+	"crypto/x509"
 	"net/http"
 	"net/url"
 	"sync"
@@ -87,6 +88,9 @@ type Options struct {
 	// Transport sends the requests. Nil means a separate transport for the client, or for the pool,
 	// that closes dead connections within seconds.
 	Transport http.RoundTripper
+
+	// Authorities verify the API's certificate, unless Transport is set. Nil means those of the system.
+	Authorities *x509.CertPool
 
 	// Clock determines the age of lists and tokens. Nil means the real clock.
 	Clock clock.PassiveClock

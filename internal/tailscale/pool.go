@@ -32,7 +32,7 @@ type hash [sha256.Size]byte
 // NewPool returns an empty pool.
 func NewPool(o Options) *Pool {
 	if o.Transport == nil {
-		o.Transport = newWire()
+		o.Transport = newWire(o.Authorities)
 	}
 	return &Pool{options: o, configs: map[string]hash{}, clients: map[hash]*Client{}, logins: map[hash]*login{}}
 }

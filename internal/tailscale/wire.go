@@ -5,6 +5,8 @@ package tailscale
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -31,11 +33,13 @@ const (
 	idleTimeout = 90 * time.Second
 )
 
-// newWire returns a transport whose connections cannot hang for long. http.DefaultTransport sends
-// no pings, and the whole process shares it.
-func newWire() *http.Transport {
+// newWire returns a transport whose connections cannot hang for long, and that trusts the
+// authorities, or those of the system for nil. http.DefaultTransport sends no pings, and the whole
+// process shares it.
+func newWire(authorities *x509.CertPool) *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities},
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout: dialTimeout,
 		IdleConnTimeout:     idleTimeout,

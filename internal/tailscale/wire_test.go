@@ -5,6 +5,7 @@ package tailscale
 
 import (
 	"context"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -128,7 +129,7 @@ func TestHalfOpen(t *testing.T) {
 			s.StartTLS()
 			t.Cleanup(s.Close)
 			h := startHole(t, s)
-			wire := newWire()
+			wire := newWire(nil)
 			wire.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 			wire.TLSClientConfig.NextProtos = nil
 			wire.ForceAttemptHTTP2 = tc.http2
@@ -223,5 +224,38 @@ func TestSilence(t *testing.T) {
 	c.login.limited.silence = 300 * time.Millisecond
 	if _, err := c.Services().Service(t.Context(), "svc:a"); err != nil {
 		t.Errorf("an answer that comes slowly: %v", err)
+	}
+}
+
+// TestAuthorities checks which certificates of an API are accepted.
+func TestAuthorities(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"name":"svc:a","addrs":["100.64.0.1"]}`))
+	}))
+	t.Cleanup(s.Close)
+	private := x509.NewCertPool()
+	private.AddCert(s.Certificate())
+	cases := map[string]struct {
+		reason      string
+		authorities *x509.CertPool
+		trusted     bool
+	}{
+		"Private": {reason: "A private authority that is configured is trusted.", authorities: private, trusted: true},
+		"System":  {reason: "Others are not."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := NewPool(Options{Rate: 1000, Burst: 1000, Metrics: NewMetrics(), Authorities: tc.authorities}).Client("ProviderConfig/a/b", Config{URL: s.URL, APIKey: "k"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if _, err = c.Services().Service(ctx, "svc:a"); (err == nil) != tc.trusted {
+				t.Errorf("%s: %v", tc.reason, err)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ package trace
 
 import (
 	"context"
+	"crypto/x509"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -36,15 +38,19 @@ type Provider struct {
 }
 
 // New returns a provider that sends the spans of a service by OTLP over gRPC to endpoint: HOST:PORT
-// without TLS, or http:// or https:// with a host and a port. If endpoint is empty, the provider sends
-// nothing. New does not wait for the collector. Spans that cannot be sent are dropped.
-func New(ctx context.Context, endpoint, service, version string) (*Provider, error) {
+// without TLS, or http:// or https:// with a host and a port. The authorities verify the collector's
+// certificate; nil means those of the system. If endpoint is empty, the provider sends nothing. New does
+// not wait for the collector. Spans that cannot be sent are dropped.
+func New(ctx context.Context, endpoint, service, version string, authorities *x509.CertPool) (*Provider, error) {
 	if endpoint == "" {
 		return &Provider{provider: noop.NewTracerProvider()}, nil
 	}
 	opts := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(endpoint)}
 	if !strings.Contains(endpoint, "://") {
 		opts = []otlptracegrpc.Option{otlptracegrpc.WithEndpoint(endpoint), otlptracegrpc.WithInsecure()}
+	}
+	if authorities != nil && strings.HasPrefix(endpoint, "https://") {
+		opts = append(opts, otlptracegrpc.WithTLSCredentials(credentials.NewClientTLSFromCert(authorities, "")))
 	}
 	exporter, err := otlptracegrpc.New(ctx, opts...)
 	if err != nil {

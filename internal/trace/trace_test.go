@@ -5,7 +5,9 @@ package trace
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -17,7 +19,7 @@ const patience = 10 * time.Second
 
 // TestOff checks that a provider without an endpoint records no spans.
 func TestOff(t *testing.T) {
-	p, err := New(t.Context(), "", "test", "v1")
+	p, err := New(t.Context(), "", "test", "v1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,15 +47,33 @@ func TestExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	secure := httptest.NewUnstartedServer(nil)
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	private := x509.NewCertPool()
+	private.AddCert(secure.Certificate())
 	s := sink{got: make(chan *collector.ExportTraceServiceRequest, 1)}
 	srv := grpc.NewServer()
 	collector.RegisterTraceServiceServer(srv, s)
 	go func() { _ = srv.Serve(l) }() // Stop ends it.
 	t.Cleanup(srv.Stop)
+	secure.Config.Handler = srv
 
-	for name, endpoint := range map[string]string{"HostPort": l.Addr().String(), "URL": "http://" + l.Addr().String()} {
+	cases := map[string]struct {
+		reason      string
+		endpoint    string
+		authorities *x509.CertPool
+	}{
+		"HostPort":    {reason: "An address alone is one without TLS.", endpoint: l.Addr().String()},
+		"URL":         {reason: "The scheme may say so.", endpoint: "http://" + l.Addr().String()},
+		"Plain":       {reason: "Authorities do not make a connection use TLS.", endpoint: "http://" + l.Addr().String(), authorities: private},
+		"Authorities": {reason: "A collector with a private certificate is trusted by its authority.", endpoint: secure.URL, authorities: private},
+	}
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, err := New(t.Context(), endpoint, "test", "v1")
+			t.Log(tc.reason)
+			p, err := New(t.Context(), tc.endpoint, "test", "v1", tc.authorities)
 			if err != nil {
 				t.Fatal(err)
 			}
