@@ -111,6 +111,9 @@ type Images struct {
 	// Agent is the image of the agent. It also prepares the network of pods with Kernel
 	// networking, for which it may be privileged: only the provider's configuration can set it.
 	Agent string
+
+	// PullSecrets are the names of pull secrets, in the namespace of the pods, of proxies that set none.
+	PullSecrets []string
 }
 
 func (o Options) egress() bool { return o.Pods.Direction == tailnetv1alpha1.DirectionEgress }

@@ -318,6 +318,29 @@ func TestVolumesInMemory(t *testing.T) {
 	}
 }
 
+// TestStatefulSetPullSecrets checks which pull secrets pods have.
+func TestStatefulSetPullSecrets(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		own      []corev1.LocalObjectReference
+		defaults []string
+		want     []corev1.LocalObjectReference
+	}{
+		"None":     {reason: "By default pods have none."},
+		"Defaults": {reason: "Pods that set none have the provider's.", defaults: []string{"mirror", "hub"}, want: []corev1.LocalObjectReference{{Name: "mirror"}, {Name: "hub"}}},
+		"Own":      {reason: "Pods that set some have no others.", own: []corev1.LocalObjectReference{{Name: "team"}}, defaults: []string{"mirror"}, want: []corev1.LocalObjectReference{{Name: "team"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o, img := options(), images()
+			o.Pods.ImagePullSecrets, img.PullSecrets = tc.own, tc.defaults
+			if diff := cmp.Diff(tc.want, StatefulSet(o, img).Spec.Template.Spec.ImagePullSecrets); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestStatefulSetSpread(t *testing.T) {
 	theirs := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "edge"}}
 	ours := &metav1.LabelSelector{MatchLabels: options().PodLabels()}

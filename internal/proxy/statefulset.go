@@ -75,13 +75,26 @@ func podSpec(o Options, img Images) corev1.PodSpec {
 		Tolerations:                   o.Pods.Tolerations,
 		Affinity:                      o.Pods.Affinity,
 		PriorityClassName:             o.Pods.PriorityClassName,
-		ImagePullSecrets:              o.Pods.ImagePullSecrets,
+		ImagePullSecrets:              pullSecrets(o, img),
 		SecurityContext:               podSecurityContext(o),
 		TopologySpreadConstraints:     spread(o),
 		InitContainers:                slices.Concat(network(o, img), check(o, img), []corev1.Container{agent(o, img)}),
 		Containers:                    []corev1.Container{tailscale(o, img)},
 		Volumes:                       volumes(o),
 	}
+}
+
+// pullSecrets returns the references to the pull secrets of a pod. Kubelet ignores those that do not
+// exist in its namespace.
+func pullSecrets(o Options, img Images) []corev1.LocalObjectReference {
+	if len(o.Pods.ImagePullSecrets) > 0 {
+		return o.Pods.ImagePullSecrets
+	}
+	var out []corev1.LocalObjectReference
+	for _, name := range img.PullSecrets {
+		out = append(out, corev1.LocalObjectReference{Name: name})
+	}
+	return out
 }
 
 // volumes returns the volumes of a pod. Volumes in memory hold secrets, so that none is written

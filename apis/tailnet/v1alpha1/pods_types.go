@@ -194,7 +194,8 @@ type PodSettings struct {
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// ImagePullSecrets of the pods.
+	// ImagePullSecrets of the pods, in their namespace. Absent means those in the provider's
+	// configuration.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
