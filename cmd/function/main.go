@@ -5,6 +5,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/alecthomas/kong"
 
 	"github.com/tailscale-gateway/tailscale-gateway/functions"
@@ -25,7 +27,8 @@ type CLI struct {
 
 	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" help:"Namespaces in which Envoy Gateway runs, separated by commas. A Gateway's Service must be in one of them, or in the Gateway's namespace. The Envoy proxies and the extension in them may connect to egress proxies whose networkPolicy names no clients."`
 
-	ExtensionImage string `default:"${extension_image}" help:"Image of dedicated extensions of TailscaleGateways that set no image."`
+	ExtensionImage string `help:"Image of dedicated extensions of TailscaleGateways that set no image. The default is the extension of this version in --image-registry; a release names it by digest." placeholder:"IMAGE"`
+	ImageRegistry  string `default:"${registry}" help:"Registry and path of the extension's image, unless --extension-image names it." placeholder:"REGISTRY"`
 }
 
 // Run runs the function.
@@ -34,12 +37,17 @@ func (c *CLI) Run() error {
 	if err != nil {
 		return err
 	}
-	return c.Serve(functions.New(log, functions.Options{EnvoyGatewayNamespaces: c.EnvoyGatewayNamespaces, ExtensionImage: c.ExtensionImage}))
+	return c.Serve(functions.New(log, functions.Options{EnvoyGatewayNamespaces: c.EnvoyGatewayNamespaces, ExtensionImage: c.extensionImage()}))
+}
+
+// extensionImage returns the image of dedicated extensions that set none.
+func (c *CLI) extensionImage() string {
+	return cmp.Or(c.ExtensionImage, products.Belonging(c.ImageRegistry, products.Extension, version.Version))
 }
 
 func main() {
 	ctx := kong.Parse(&CLI{},
 		kong.Description(description),
-		kong.Vars{"version": version.Version, "extension_image": products.Image(products.Extension, version.Version)})
+		kong.Vars{"version": version.Version, "registry": products.Organization})
 	ctx.FatalIfErrorf(ctx.Run())
 }

@@ -4,12 +4,15 @@
 package main
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/provider"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
 // flags of the provider. Those that most providers have are called as theirs.
@@ -26,13 +29,18 @@ type flags struct {
 	APIBurst   int           `default:"60" env:"API_BURST" group:"Tailscale's API" help:"Maximum number of requests at once with one credential, after a pause."`
 	ListMaxAge time.Duration `default:"1m" env:"LIST_MAX_AGE" group:"Tailscale's API" help:"Maximum age of a shared list of services or devices. Writes of the provider take effect in it immediately."`
 
+	CABundle string `env:"CA_BUNDLE" group:"Tailscale's API" help:"PEM file with certificate authorities to trust for Tailscale's API, or a proxy in front of it, in addition to the system's or, where the system has none, the embedded ones. It is read at the start. SSL_CERT_FILE would replace the embedded ones. Proxies have their own environment: spec.proxy.env." name:"ca-bundle" placeholder:"FILE"`
+
 	AllowedHosts []string `default:"api.tailscale.com,controlplane.tailscale.com" env:"ALLOWED_HOSTS" group:"Tailscale's API" help:"Hosts that apiURL and controlURL of a namespace's ProviderConfig may name, separated by commas: HOST for https, HOST:PORT, or HOST:* for any port. Those that ClusterProviderConfigs name are allowed as well." placeholder:"HOST"`
 
 	WatchNamespaces []string `env:"WATCH_NAMESPACES" group:"Scope" help:"Reconcile only managed resources of these namespaces, separated by commas. The default is all. ClusterProviderConfigs are always watched; keep the credentials' Secrets in one of the namespaces, so that a new credential takes effect immediately." placeholder:"NAMESPACE"`
 	Namespace       string   `default:"crossplane-system" env:"POD_NAMESPACE" group:"Scope" help:"Namespace of the provider. The provider records in its Secrets which managed resources a provider config has allowed: only these are cleaned up when allowedNamespaces does not allow them any more." placeholder:"NAMESPACE"`
 
 	TailscaleImage string `default:"${tailscale_image}" group:"Proxies" help:"Image of tailscaled, with containerboot, of proxies that set no image." placeholder:"IMAGE"`
-	AgentImage     string `default:"${agent_image}" group:"Proxies" help:"Image of the agent of all proxies. With Kernel networking it also prepares their network, in a container that may be privileged." placeholder:"IMAGE"`
+	AgentImage     string `group:"Proxies" help:"Image of the agent of all proxies. With Kernel networking it also prepares their network, in a container that may be privileged. The default is the agent of this version in --image-registry; a release names it by digest." placeholder:"IMAGE"`
+	ImageRegistry  string `default:"${registry}" group:"Proxies" help:"Registry and path of the agent's image, unless --agent-image names it." placeholder:"REGISTRY"`
+
+	ImagePullSecrets []string `group:"Proxies" help:"Names of pull secrets of proxies that set none, separated by commas. The Secrets must be in the namespaces of the proxies. A change restarts these proxies." placeholder:"SECRET"`
 
 	EnableManagementPolicies bool   `default:"true" env:"ENABLE_MANAGEMENT_POLICIES" group:"Features" help:"Enable spec.managementPolicies, which can exclude actions such as deletion." negatable:""`
 	EnableChangelogs         bool   `env:"ENABLE_CHANGE_LOGS" group:"Features" help:"Send each change in Tailscale to a change logs sidecar. Alpha in Crossplane."`
@@ -55,10 +63,11 @@ func (f *flags) options() provider.Options {
 		APIRate:            f.APIRate,
 		APIBurst:           f.APIBurst,
 		ListMaxAge:         f.ListMaxAge,
+		CABundle:           f.CABundle,
 		AllowedHosts:       f.AllowedHosts,
 		WatchNamespaces:    f.WatchNamespaces,
 		Namespace:          f.Namespace,
-		Images:             proxy.Images{Tailscale: f.TailscaleImage, Agent: f.AgentImage},
+		Images:             proxy.Images{Tailscale: f.TailscaleImage, Agent: f.agentImage(), PullSecrets: f.ImagePullSecrets},
 		ManagementPolicies: f.EnableManagementPolicies,
 		ChangeLogs:         f.EnableChangelogs,
 		ChangeLogsSocket:   f.ChangelogsSocketPath,
@@ -66,4 +75,9 @@ func (f *flags) options() provider.Options {
 		HealthAddress:      f.HealthAddress,
 		ProfileAddress:     f.PprofAddress,
 	}
+}
+
+// agentImage returns the image of the agent.
+func (f *flags) agentImage() string {
+	return cmp.Or(f.AgentImage, products.Belonging(f.ImageRegistry, products.Agent, version.Version))
 }

@@ -38,8 +38,13 @@ func main() {
 	k := kong.Parse(f,
 		kong.Name("provider"),
 		kong.Description(description),
-		kong.Vars{"version": version.Version, "agent_image": products.Image(products.Agent, version.Version), "tailscale_image": products.Tailscale},
+		variables(),
 		kong.UsageOnError(),
 	)
 	k.FatalIfErrorf(provider.Run(ctrl.SetupSignalHandler(), f.options()))
+}
+
+// variables returns the values that help texts and defaults of flags name.
+func variables() kong.Vars {
+	return kong.Vars{"version": version.Version, "registry": products.Organization, "tailscale_image": products.Tailscale}
 }

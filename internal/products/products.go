@@ -6,6 +6,8 @@
 // Compositions, examples and docs name no other products.
 package products
 
+import "strings"
+
 // Organization is the registry path of all products.
 const Organization = "ghcr.io/tailscale-gateway"
 
@@ -83,6 +85,22 @@ const Tailscale = "docker.io/tailscale/tailscale:v1.102.5"
 
 // Image returns the repository of a product with a tag.
 func Image(name, tag string) string { return Organization + "/" + name + ":" + tag }
+
+// Digests are the digests of images by which a release names them, as NAME=sha256:... separated by
+// commas. The linker sets them for packages of a release: its images are built before. Other builds
+// name images by tag.
+var Digests string
+
+// Belonging returns the image of a product that belongs to this build, in a registry: by digest if it
+// is one of Digests, and otherwise by the tag of the version.
+func Belonging(registry, name, version string) string {
+	for entry := range strings.SplitSeq(Digests, ",") {
+		if digest, ok := strings.CutPrefix(entry, name+"="); ok {
+			return registry + "/" + name + "@" + digest
+		}
+	}
+	return registry + "/" + name + ":" + version
+}
 
 // Object returns the name that Crossplane gives to a package installed from its repository: the
 // path with dashes.

@@ -47,6 +47,30 @@ func files(t *testing.T) []string {
 	return out
 }
 
+// TestBelonging checks which images a build names.
+func TestBelonging(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	cases := map[string]struct {
+		reason  string
+		digests string
+		name    string
+		want    string
+	}{
+		"Development": {reason: "The tag belongs to the tree.", name: Agent, want: "registry.example/mirror/agent:v1"},
+		"Release":     {reason: "A release is built after its images.", digests: "other=sha256:b,agent=" + digest, name: Agent, want: "registry.example/mirror/agent@" + digest},
+		"Unknown":     {reason: "An image without a digest keeps its tag.", digests: "agent=" + digest, name: Extension, want: "registry.example/mirror/extension:v1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { Digests = "" })
+			Digests = tc.digests
+			if diff := cmp.Diff(tc.want, Belonging("registry.example/mirror", tc.name, "v1")); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestMentions checks that files name no product that does not exist.
 func TestMentions(t *testing.T) {
 	seen := map[string]bool{}

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -50,6 +51,10 @@ type buildCmd struct {
 	products []products.Product
 	// revision is the commit that labels name, or empty.
 	revision string
+	// pin has packages name images by the digests of those that were built before them: those of an
+	// index, as a release pushes it.
+	pin     bool
+	digests []string
 }
 
 // Run builds each product for each architecture.
@@ -72,8 +77,47 @@ func (c *buildCmd) Run(ctx context.Context) error {
 			}
 			fmt.Printf("built %s (%s)\n", f, time.Since(start).Round(time.Second))
 		}
+		if !c.pin || p.Kind != products.KindImage {
+			continue
+		}
+		b, err := c.index(p)
+		if err != nil {
+			return err
+		}
+		c.digests = append(c.digests, p.Name+"="+b.digest.String())
 	}
 	return nil
+}
+
+// An indexed product has an index of its images.
+type indexed struct {
+	index  v1.ImageIndex
+	digest v1.Hash
+	// images are the digests of the images, by architecture.
+	images map[string]v1.Hash
+}
+
+// index returns the index of a product that was built.
+func (c *buildCmd) index(p products.Product) (*indexed, error) {
+	files := make([]string, len(c.Arch))
+	for i, arch := range c.Arch {
+		files[i] = c.file(p, arch)
+	}
+	imgs, err := images(files)
+	if err != nil {
+		return nil, err
+	}
+	out := &indexed{images: map[string]v1.Hash{}}
+	for i, arch := range c.Arch {
+		if out.images[arch], err = imgs[i].Digest(); err != nil {
+			return nil, errors.Wrap(err, "cannot compute digest")
+		}
+	}
+	if out.index, err = index(imgs); err != nil {
+		return nil, err
+	}
+	out.digest, err = out.index.Digest()
+	return out, errors.Wrap(err, "cannot compute digest")
 }
 
 func (c *buildCmd) wants(p products.Product) bool {
@@ -181,7 +225,11 @@ func (c *buildCmd) compile(ctx context.Context, p products.Product, arch string)
 	if err := os.MkdirAll(filepath.Dir(out), 0o750); err != nil {
 		return "", errors.Wrap(err, "cannot make folder for binaries")
 	}
-	return out, compileFor(ctx, p.Main, "linux", arch, c.Version, out)
+	var pinned string
+	if p.Package != "" {
+		pinned = strings.Join(c.digests, ",")
+	}
+	return out, compileFor(ctx, p.Main, "linux", arch, map[string]string{"version.Version": c.Version, "products.Digests": pinned}, out)
 }
 
 func binaryLayer(binary, file string) (v1.Layer, error) {

@@ -36,6 +36,10 @@ type chartCmd struct {
 	Charts  string `default:"package/charts" help:"Folder of charts."               type:"existingdir"`
 	Version string `default:"v0.1.0-dev"     help:"Version of the charts, and of the images that they install."`
 	Helm    string `default:"helm"           help:"Path of helm."`
+
+	// digests of the images that the charts name, as NAME=sha256:... of a release. Without any, charts
+	// name images by tag.
+	digests []string
 }
 
 // Run packages each chart.
@@ -69,7 +73,7 @@ func (c *chartCmd) pack(ctx context.Context, modified time.Time) ([]string, erro
 		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(m))); err != nil {
 			return nil, errors.Wrap(err, "cannot copy chart")
 		}
-		if err := stamp(filepath.Join(dir, "Chart.yaml"), c.Version); err != nil {
+		if err := stamp(filepath.Join(dir, "Chart.yaml"), c.Version, c.digests); err != nil {
 			return nil, err
 		}
 	}
@@ -89,9 +93,14 @@ func (c *chartCmd) pack(ctx context.Context, modified time.Time) ([]string, erro
 	return out, nil
 }
 
+// unknownDigest follows the name of an image in an annotation of a chart, by which its templates name the
+// image of a release.
+const unknownDigest = `-digest: ""`
+
 // stamp replaces the version of the tree in a chart's metadata: its version, that of its images,
-// and those of our charts that it depends on.
-func stamp(file, to string) error {
+// and those of our charts that it depends on. If there are digests, it also sets those of the images
+// that the metadata has an annotation for.
+func stamp(file, to string, digests []string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return errors.Wrap(err, "cannot read chart")
@@ -101,6 +110,13 @@ func stamp(file, to string) error {
 		return errors.Errorf("%q names version %s less than twice: as version and as appVersion", file, from)
 	}
 	b = bytes.ReplaceAll(b, from, []byte(strings.TrimPrefix(to, "v")))
+	for _, d := range digests {
+		image, sum, _ := strings.Cut(d, "=")
+		b = bytes.ReplaceAll(b, []byte(image+unknownDigest), []byte(image+strings.Replace(unknownDigest, `""`, sum, 1)))
+	}
+	if len(digests) > 0 && bytes.Contains(b, []byte(unknownDigest)) {
+		return errors.Errorf("%q names an image that was not built", file)
+	}
 	return errors.Wrap(os.WriteFile(file, b, 0o644), "cannot write chart")
 }
 

@@ -9,9 +9,11 @@ import (
 	"compress/gzip"
 	"context"
 	"debug/buildinfo"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -74,7 +76,7 @@ func (c *releaseCmd) plugin(ctx context.Context, system, arch string, license []
 	name := pluginBinary + "-" + system + "-" + arch
 	a := pluginArchive{system: system, arch: arch, file: name + ".tar.gz"}
 	bin := filepath.Join(c.Out, "plugin", "bin", system+"-"+arch, pluginBinary)
-	if err := compileFor(ctx, c.PluginMain, system, arch, c.Version, bin); err != nil {
+	if err := compileFor(ctx, c.PluginMain, system, arch, map[string]string{"version.Version": c.Version}, bin); err != nil {
 		return a, err
 	}
 	binary, err := os.ReadFile(bin)
@@ -101,9 +103,13 @@ func (c *releaseCmd) plugin(ctx context.Context, system, arch string, license []
 		writeFile(filepath.Join(c.Out, "sbom", name+".spdx.json"), document))
 }
 
-// compileFor compiles a static binary.
-func compileFor(ctx context.Context, main, system, arch, version, out string) error {
-	ld := "-s -w -X github.com/tailscale-gateway/tailscale-gateway/internal/version.Version=" + version
+// compileFor compiles a static binary. Its variables, by PACKAGE.NAME of packages in internal, get these
+// values.
+func compileFor(ctx context.Context, main, system, arch string, variables map[string]string, out string) error {
+	ld := "-s -w"
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		ld += " -X github.com/tailscale-gateway/tailscale-gateway/internal/" + name + "=" + variables[name]
+	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ld, "-o", out, main)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

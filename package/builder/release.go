@@ -109,7 +109,7 @@ func (c *releaseCmd) Run(ctx context.Context) error {
 		return errors.Wrap(err, "cannot empty output folder")
 	}
 
-	build := &buildCmd{Out: filepath.Join(c.Out, "xpkg"), Arch: c.Arch, Version: c.Version, Examples: c.Examples, products: c.products, revision: head.hash}
+	build := &buildCmd{Out: filepath.Join(c.Out, "xpkg"), Arch: c.Arch, Version: c.Version, Examples: c.Examples, products: c.products, revision: head.hash, pin: true}
 	if err := build.Run(ctx); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (c *releaseCmd) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	chart := &chartCmd{Out: filepath.Join(c.Out, "charts"), Charts: c.Charts, Version: c.Version, Helm: c.Helm}
+	chart := &chartCmd{Out: filepath.Join(c.Out, "charts"), Charts: c.Charts, Version: c.Version, Helm: c.Helm, digests: build.digests}
 	var charts []string
 	if c.Charts != "" {
 		if charts, err = chart.pack(ctx, head.time); err != nil {
@@ -149,7 +149,7 @@ func (c *releaseCmd) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	v := &verifier{version: c.Version, arch: c.Arch, commit: head.hash, charts: charts}
+	v := &verifier{version: c.Version, arch: c.Arch, commit: head.hash, charts: charts, digests: build.digests}
 	if c.Public {
 		ctx = withoutCredentials(ctx)
 	}
@@ -187,30 +187,14 @@ func (c *releaseCmd) push(ctx context.Context, build *buildCmd, chart *chartCmd,
 		if err != nil {
 			return nil, err
 		}
-		a := artifact{Product: &p, Tag: ref, Images: map[string]v1.Hash{}}
-		files := make([]string, len(c.Arch))
-		for j, arch := range c.Arch {
-			files[j] = build.file(p, arch)
-		}
-		imgs, err := images(files)
+		b, err := build.index(p)
 		if err != nil {
 			return nil, err
 		}
-		for j, arch := range c.Arch {
-			if a.Images[arch], err = imgs[j].Digest(); err != nil {
-				return nil, errors.Wrap(err, "cannot compute digest")
-			}
-		}
-		if indexes[i], err = index(imgs); err != nil {
+		if err := c.keep(ctx, ref, b.digest); err != nil {
 			return nil, err
 		}
-		if a.Digest, err = indexes[i].Digest(); err != nil {
-			return nil, errors.Wrap(err, "cannot compute digest")
-		}
-		if err := c.keep(ctx, ref, a.Digest); err != nil {
-			return nil, err
-		}
-		arts[i] = a
+		indexes[i], arts[i] = b.index, artifact{Product: &p, Tag: ref, Digest: b.digest, Images: b.images}
 	}
 	for i, a := range arts {
 		if err := remote.WriteIndex(a.Tag, indexes[i], registryOptions(ctx)...); err != nil {

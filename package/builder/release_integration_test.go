@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -35,19 +38,29 @@ func TestReleaseCharts(t *testing.T) {
 	for range 2 {
 		c := newRelease(t, addr)
 		c.Charts, c.Helm = "../../package/charts", h
+		c.products = append([]products.Product{{Name: products.Extension, Kind: products.KindImage, Main: "./testdata/hello"}}, c.products...)
 		if err := c.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	ref, err := tag(addr, products.Extension, hello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	extension, err := remote.Head(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := "/extension@" + extension.Digest.String()
 	for _, tc := range []struct {
 		chart  string
 		values []string
 		want   []string
 	}{
-		{chart: "tailscale-gateway-extension", want: []string{"/extension:v1.2.3"}},
+		{chart: "tailscale-gateway-extension", want: []string{pinned}},
 		{
 			chart: "tailscale-gateway", values: []string{"--set=tailscale-gateway-extension.enabled=true"},
-			want: []string{"/extension:v1.2.3", "/provider-tailscale:v1.2.3", "/function-tailscale:v1.2.3", "/configuration-tailscale-gateway:v1.2.3"},
+			want: []string{pinned, "/provider-tailscale:v1.2.3", "/function-tailscale:v1.2.3", "/configuration-tailscale-gateway:v1.2.3"},
 		},
 	} {
 		args := append([]string{"template", "released", "oci://" + addr + "/charts/" + tc.chart, "--version=1.2.3", "--plain-http", "--kube-version=1.35.4"}, tc.values...)
@@ -56,8 +69,8 @@ func TestReleaseCharts(t *testing.T) {
 			t.Fatalf("cannot render the released chart: %v\n%s", err, out)
 		}
 		for _, want := range tc.want {
-			name, _, _ := strings.Cut(want, ":")
-			released, all := strings.Count(string(out), want), strings.Count(string(out), name+":")
+			name := want[:strings.IndexAny(want, ":@")]
+			released, all := strings.Count(string(out), want), strings.Count(string(out), name+":")+strings.Count(string(out), name+"@")
 			if released == 0 || released != all {
 				t.Errorf("the released chart %s names %s %d times, and another version %d times", tc.chart, want, released, all-released)
 			}

@@ -34,6 +34,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/provenance"
 	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/sbom"
 )
@@ -49,7 +50,8 @@ func newRegistry(t *testing.T, referrers bool) string {
 	return strings.TrimPrefix(s.URL, "http://") + "/tailscale-gateway"
 }
 
-// newRelease returns a release of a small image and of a configuration, without charts.
+// newRelease returns a release of a small image, of a function that names it, and of a configuration,
+// without charts.
 func newRelease(t *testing.T, addr string) *releaseCmd {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,6 +64,7 @@ func newRelease(t *testing.T, addr string) *releaseCmd {
 		Examples: "../../examples", Changelog: page, Builder: source, Dirty: true, License: "../../LICENSE", Package: "..",
 		products: []products.Product{
 			{Name: "hello", Kind: products.KindImage, Main: "./testdata/hello"},
+			{Name: products.Function, Kind: products.KindFunction, Main: "./testdata/hello", Package: "../../package/function"},
 			{Name: products.Configuration, Kind: products.KindConfiguration, Package: "../../package/configuration"},
 		},
 	}
@@ -104,6 +107,74 @@ func TestRelease(t *testing.T) {
 			// The files are read in any order.
 			if diff := cmp.Diff(lines(digests[0]), lines(digests[tc.releases-1])); diff != "" {
 				t.Errorf("two builds of one commit differ: -first, +second:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPinned checks that the binary of a package names the image of its release, by the digest of the
+// index that is pushed.
+func TestPinned(t *testing.T) {
+	addr := newRegistry(t, true)
+	c := newRelease(t, addr)
+	c.products = c.products[:2]
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := tag(addr, "hello", hello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := remote.Head(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := &buildCmd{Out: filepath.Join(c.Out, "xpkg")}
+	got, err := exec.CommandContext(t.Context(), build.binary(c.products[1], runtime.GOARCH)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("registry.example/hello@"+d.Digest.String()+"\n", string(got)); diff != "" {
+		t.Errorf("the image that the package names: -want, +got:\n%s", diff)
+	}
+}
+
+// TestStamp checks what a release writes into the metadata of a chart.
+func TestStamp(t *testing.T) {
+	tree := strings.TrimPrefix(version.Version, "v")
+	metadata := "version: " + tree + "\nappVersion: " + tree + "\nannotations:\n  gateway.tailscale.com/extension-digest: \"\"\n"
+	cases := map[string]struct {
+		reason  string
+		digests []string
+		want    string
+		fails   string
+	}{
+		"Development": {reason: "Without digests a chart names images by tag.", want: "version: 1.2.3\nappVersion: 1.2.3\nannotations:\n  gateway.tailscale.com/extension-digest: \"\"\n"},
+		"Release":     {reason: "A release names the image by its digest.", digests: []string{"agent=sha256:a", "extension=sha256:b"}, want: "version: 1.2.3\nappVersion: 1.2.3\nannotations:\n  gateway.tailscale.com/extension-digest: sha256:b\n"},
+		"Missing":     {reason: "A release must not name an image that it lacks.", digests: []string{"agent=sha256:a"}, fails: "names an image that was not built"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := filepath.Join(t.TempDir(), "Chart.yaml")
+			if err := os.WriteFile(f, []byte(metadata), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := stamp(f, hello, tc.digests)
+			if tc.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.fails) {
+					t.Errorf("%s: want an error with %q, got %v", tc.reason, tc.fails, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -376,12 +447,15 @@ func TestVerify(t *testing.T) {
 	bad.commit = strings.Repeat("b", 40)
 	check(&bad, arts, "label revision")
 	bad = good
+	bad.digests = []string{"hello=sha256:" + strings.Repeat("a", 64)}
+	check(&bad, arts, "does not name the images")
+	bad = good
 	bad.version = "v1.3.0"
 	check(&bad, arts, "label version")
-	if err := good.pack(c.products[1], must(images([]string{build.file(c.products[1], "arm64")}))[0]); err != nil {
+	if err := good.pack(c.products[2], must(images([]string{build.file(c.products[2], "arm64")}))[0]); err != nil {
 		t.Error(err)
 	}
-	if err := bad.pack(c.products[1], must(images([]string{build.file(c.products[1], "arm64")}))[0]); err == nil {
+	if err := bad.pack(c.products[2], must(images([]string{build.file(c.products[2], "arm64")}))[0]); err == nil {
 		t.Error("a configuration of v1.2 fits v1.3")
 	}
 	overwrite(t, addr+"/hello:"+hello)

@@ -49,6 +49,8 @@ type verifier struct {
 	commit  string
 	// charts are the archives that were pushed.
 	charts []string
+	// digests are those by which binaries of packages name images.
+	digests []string
 }
 
 // verify returns the first difference.
@@ -166,6 +168,9 @@ func (v *verifier) image(ctx context.Context, a artifact, d v1.Descriptor, img v
 	}
 	if err := sbom.Check(document, d.Digest.Hex, info); err != nil {
 		return err
+	}
+	if pinned := strings.Join(v.digests, ","); a.Product.Package != "" && !bytes.Contains(binary, []byte(pinned)) {
+		return errors.Errorf("the binary does not name the images %s", pinned)
 	}
 	outcome, err := v.start(ctx, arch, binary)
 	if err != nil {
