@@ -16,12 +16,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
@@ -110,8 +114,18 @@ var variants = map[string][]string{
 		"envoyGateway.namespace=gateways", "networkPolicy.extraEnvoys[0].ipBlock.cidr=10.0.0.0/8", "podAnnotations.team=edge",
 		"podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a",
 		"tolerations[0].operator=Exists", "fullnameOverride=ts", "metrics.podMonitor.enabled=true", "metrics.podMonitor.labels.release=prometheus",
+		"env[0].name=HTTPS_PROXY", "env[0].value=http://proxy.example:3128", "env[1].name=NO_PROXY", "env[1].value=$(KUBERNETES_SERVICE_HOST)", "caBundle.configMap=authorities", "caBundle.key=bundle.pem",
+		"podSecurityContext.runAsUser=3000", "securityContext.seLinuxOptions.level=s0", "topologySpreadConstraints[0].maxSkew=1", "topologySpreadConstraints[0].topologyKey=zone", "topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
+		"affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey=kubernetes.io/hostname",
 		"clientCertificates[0].namespace=shop", "clientCertificates[0].name=client", "clientCertificates[1].namespace=shop", "clientCertificates[1].name=bank",
 	},
+	// Where the Job creates certificates, its pods have the same settings.
+	"job": {
+		"certificates.mode=Job", "podAnnotations.team=edge", "podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a", "tolerations[0].operator=Exists",
+		"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].key=metadata.name", "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey=kubernetes.io/hostname",
+	},
+	// The platform assigns user and group IDs.
+	"openshift": {"certificates.mode=Job", "fixedUserIDs=false"},
 	// A TailscaleGateway's own extension: the test of the function that composes it compares with
 	// this.
 	"dedicated": {
@@ -164,12 +178,119 @@ func TestChartRefuses(t *testing.T) {
 		"AllSecrets":        {reason: "The extension reads Secrets by name only.", values: []string{"clientCertificates[0].namespace=shop"}},
 		"LongJob":           {reason: "Names of CronJobs have 52 characters at most.", values: []string{"fullnameOverride=" + strings.Repeat("a", 40)}},
 		"RemovedMode":       {reason: "Helm creates no certificates.", values: []string{"certificates.mode=Helm"}},
+		"UnknownAuthority":  {reason: "Authorities are in a ConfigMap.", values: []string{"caBundle.secret=authorities"}},
+		"UnknownVariable":   {reason: "A variable has a name and a value.", values: []string{"env[0].name=HTTPS_PROXY", "env[0].val=http://proxy.example"}},
+		"UnknownContext":    {reason: "A misspelt context must not leave the default.", values: []string{"podSecurityContexts.runAsUser=1"}},
+		"UnknownSecret":     {reason: "A pull secret has only a name.", values: []string{"imagePullSecrets[0].name=registry", "imagePullSecrets[0].namespace=shop"}},
+		"Spread":            {reason: "Constraints are a list.", values: []string{"topologySpreadConstraints.maxSkew=1"}},
+		"UserIDs":           {reason: "A text would count as true.", values: []string{"fixedUserIDs=no"}},
 		"NoPodLabels":       {reason: "All pods could call hooks.", values: []string{"envoyGateway.podLabels.control-plane=null"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if out, err := tryRender(t, tc.values...); err == nil {
 				t.Errorf("%s\nthe chart renders with %v:\n%s", tc.reason, tc.values, out)
+			}
+		})
+	}
+}
+
+// podTemplates returns the pod templates of the chart, by kind.
+func podTemplates(t *testing.T, rendered string) map[string]corev1.PodTemplateSpec {
+	t.Helper()
+	out := map[string]corev1.PodTemplateSpec{}
+	for _, d := range objects[appsv1.Deployment](t, rendered, "Deployment") {
+		out["Deployment"] = d.Spec.Template
+	}
+	for _, j := range objects[batchv1.Job](t, rendered, "Job") {
+		out["Job"] = j.Spec.Template
+	}
+	for _, j := range objects[batchv1.CronJob](t, rendered, "CronJob") {
+		out["CronJob"] = j.Spec.JobTemplate.Spec.Template
+	}
+	return out
+}
+
+// TestChartPodSecurity checks that all pods pass the level restricted, and that they name no user or
+// group on request.
+func TestChartPodSecurity(t *testing.T) {
+	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	cases := map[string]struct {
+		reason string
+		values []string
+		id     *int64
+	}{
+		"Default":  {reason: "Pods run as the user of the image, and their group reads the keys of certificates.", id: ptr.To[int64](2000)},
+		"Assigned": {reason: "The platform assigns user and groups.", values: []string{"fixedUserIDs=false", "securityContext.runAsUser=3000"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Log(tc.reason)
+			for kind, template := range podTemplates(t, render(t, append(tc.values, "certificates.mode=Job")...)) {
+				for _, r := range e.EvaluatePod(restricted, &template.ObjectMeta, &template.Spec) {
+					if !r.Allowed {
+						t.Errorf("%s: %s: %s", kind, r.ForbiddenReason, r.ForbiddenDetail)
+					}
+				}
+				pod, container := template.Spec.SecurityContext, template.Spec.Containers[0].SecurityContext
+				if diff := cmp.Diff([]*int64{tc.id, tc.id, tc.id, nil}, []*int64{pod.RunAsUser, pod.RunAsGroup, pod.FSGroup, container.RunAsUser}); diff != "" {
+					t.Errorf("%s: -want IDs, +got:\n%s", kind, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestChartImage checks by what the chart of a release names the image.
+func TestChartImage(t *testing.T) {
+	released := filepath.Join(t.TempDir(), chartName)
+	if err := os.CopyFS(released, os.DirFS(chartDir)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(released, "Chart.yaml")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stamped := bytes.Replace(b, []byte(`extension-digest: ""`), []byte("extension-digest: "+digest), 1)
+	if bytes.Equal(b, stamped) {
+		t.Fatal("the chart has no annotation for the digest")
+	}
+	if err := os.WriteFile(file, stamped, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const repository = "ghcr.io/tailscale-gateway/extension"
+	other := "sha256:" + strings.Repeat("a", 64)
+	cases := map[string]struct {
+		reason string
+		chart  string
+		values []string
+		want   string
+	}{
+		"Development": {reason: "The chart of the tree names a tag.", chart: chartDir, want: repository + ":v0.1.0-dev"},
+		"Release":     {reason: "That of a release names the digest.", chart: released, want: repository + "@" + digest},
+		"Mirror":      {reason: "A copy has the same digest.", chart: released, values: []string{"image.repository=registry.example/mirror/extension"}, want: "registry.example/mirror/extension@" + digest},
+		"Tag":         {reason: "A tag is of another image.", chart: released, values: []string{"image.tag=v9"}, want: repository + ":v9"},
+		"Digest":      {reason: "So is a digest.", chart: released, values: []string{"image.tag=v9", "image.digest=" + other}, want: repository + "@" + other},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"template", chartName, tc.chart, "--namespace=" + chartNamespace, "--kube-version=1.35.4", "--set=certificates.mode=Job"}
+			for _, v := range tc.values {
+				args = append(args, "--set="+v)
+			}
+			out, err := helm(t, args...)
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			for kind, template := range podTemplates(t, out) {
+				if diff := cmp.Diff(tc.want, template.Spec.Containers[0].Image); diff != "" {
+					t.Errorf("%s %s: -want, +got:\n%s", tc.reason, kind, diff)
+				}
 			}
 		})
 	}

@@ -17,8 +17,11 @@ const (
 	Extension = "tailscale-gateway-extension"
 )
 
+// Folder is the folder of the charts, in the repository.
+const Folder = "package/charts"
+
 // ExtensionCRDs is the folder of the CRDs of the extension's chart, in the repository.
-const ExtensionCRDs = "package/charts/" + Extension + "/files/crds"
+const ExtensionCRDs = Folder + "/" + Extension + "/files/crds"
 
 // Rules are alerts of the chart Install: a rule file of Prometheus, and the spec of a
 // PrometheusRule.

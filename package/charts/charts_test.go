@@ -19,9 +19,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	pkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/config"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
@@ -35,6 +41,8 @@ const (
 
 	// kubeVersion is the version of the cluster for which the chart renders.
 	kubeVersion = "1.35.4"
+
+	digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 	header = `# Copyright 2026 The Tailscale Gateway Authors
 # SPDX-License-Identifier: Apache-2.0
@@ -120,12 +128,25 @@ func TestVariants(t *testing.T) {
 			reason: "Every value has an effect.",
 			values: []string{
 				"crossplane.namespace=upbound-system", "packages.flavour=claims", "packages.activation=Manual", "packages.revisionHistoryLimit=3", "packages.pullPolicy=Always",
-				"provider.workloadIdentity=true", "provider.staticEndpoints=true", "provider.extraArgs[0]=--debug", "provider.agentImage=registry.example/agent:v1", "provider.tailscaleImage=registry.example/tailscale:v1",
+				"provider.replicas=2", "provider.workloadIdentity=true", "provider.staticEndpoints=true", "provider.extraArgs[0]=--debug", "provider.agentImage=registry.example/agent:v1", "provider.tailscaleImage=registry.example/tailscale:v1", "provider.proxyImagePullSecrets[0].name=registry", "provider.proxyImagePullSecrets[1].name=hub",
+				"provider.env[0].name=HTTPS_PROXY", "provider.env[0].value=http://proxy.example:3128", "provider.env[1].name=NO_PROXY", "provider.env[1].value=$(KUBERNETES_SERVICE_HOST)", "provider.caBundle.configMap=authorities", "provider.caBundle.key=bundle.pem",
+				"provider.podSecurityContext.runAsUser=3000", "provider.securityContext.seLinuxOptions.level=s0", "provider.podAnnotations.team=edge", "provider.podLabels.team=edge",
+				"provider.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].key=metadata.name", "provider.topologySpreadConstraints[0].maxSkew=1", "provider.topologySpreadConstraints[0].topologyKey=zone", "provider.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
 				"provider.nodeSelector.zone=a", "provider.tolerations[0].operator=Exists", "provider.priorityClassName=system-cluster-critical", "provider.resources.limits.memory=1Gi",
 				"monitoring.podMonitors.enabled=true", "monitoring.podMonitors.labels.release=prometheus",
 				"function.replicas=2", "function.extraArgs[0]=--debug", "function.envoyGatewayNamespaces={eg-one,eg-two}", "function.extensionImage=registry.example/extension:v1",
+				"function.env[0].name=GOMEMLIMIT", "function.env[0].value=400MiB", "function.podSecurityContext.runAsUser=3000", "function.securityContext.seLinuxOptions.level=s0", "function.podAnnotations.team=edge", "function.podLabels.team=edge",
+				"function.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].key=metadata.name", "function.topologySpreadConstraints[0].maxSkew=1", "function.topologySpreadConstraints[0].topologyKey=zone", "function.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
 				"function.nodeSelector.zone=b", "function.tolerations[0].operator=Exists", "function.priorityClassName=system-cluster-critical", "function.resources.limits.memory=1Gi",
 			},
+		},
+		"openshift": {
+			reason: "The platform assigns user and group IDs.",
+			values: []string{"fixedUserIDs=false"},
+		},
+		"pinned": {
+			reason: "Packages are named by digest.",
+			values: []string{"packages.digests.provider=" + digest, "packages.digests.function=" + digest, "packages.digests.configuration=" + digest},
 		},
 		"bare": {
 			reason: "Another product guards the kinds and the network.",
@@ -172,6 +193,19 @@ func TestRefuses(t *testing.T) {
 		"Flavour":          {reason: "No Configuration has this name.", values: []string{"packages.flavour=cluster"}},
 		"Version":          {reason: "No package has a tag without v.", values: []string{"packages.version=0.1.0"}},
 		"NoReplicas":       {reason: "No composite would be reconciled.", values: []string{"function.replicas=0"}},
+		"UnknownAuthority": {reason: "Authorities are in a ConfigMap.", values: []string{"provider.caBundle.secret=authorities"}},
+		"FunctionCA":       {reason: "The function verifies no certificate.", values: []string{"function.caBundle.configMap=authorities"}},
+		"UnknownVariable":  {reason: "A variable has a name and a value.", values: []string{"provider.env[0].name=HTTPS_PROXY", "provider.env[0].val=http://proxy.example"}},
+		"VariableMap":      {reason: "Variables are a list, as in a container.", values: []string{"function.env.GOMEMLIMIT=400MiB"}},
+		"UnknownContext":   {reason: "A misspelt context must not leave that of Crossplane.", values: []string{"function.podSecurityContexts.runAsUser=1"}},
+		"UnknownPackage":   {reason: "The agent is no package.", values: []string{"packages.digests.agent=" + digest}},
+		"ShortDigest":      {reason: "A truncated digest identifies nothing.", values: []string{"packages.digests.configuration=sha256:0123"}},
+		"UnknownSecret":    {reason: "A pull secret has only a name.", values: []string{"provider.proxyImagePullSecrets[0].name=registry", "provider.proxyImagePullSecrets[0].namespace=shop"}},
+		"NoProvider":       {reason: "No managed resource would be reconciled.", values: []string{"provider.replicas=0"}},
+		"Labels":           {reason: "Labels are texts.", values: []string{"provider.podLabels.team.name=edge"}},
+		"Affinity":         {reason: "An affinity is an object.", values: []string{"provider.affinity=zone"}},
+		"Spread":           {reason: "Constraints are a list.", values: []string{"function.topologySpreadConstraints.maxSkew=1"}},
+		"UserIDs":          {reason: "A text would count as true.", values: []string{"fixedUserIDs=no"}},
 		"ExtensionUnknown": {reason: "The extension's values are checked, too.", values: []string{"tailscale-gateway-extension.enabled=true", "tailscale-gateway-extension.replica=3"}},
 	}
 	for name, tc := range cases {
@@ -267,34 +301,119 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestFlags checks that the pods of packages get valid containers, and that each value of the
-// chart that names an image reaches them.
+// TestFlags checks that each value of the chart that names an image reaches the pods of packages.
 func TestFlags(t *testing.T) {
-	args := map[string][]string{}
-	for _, doc := range objects(t, render(t, "registry=registry.example/mirror", "packages.version=v0.1.3")) {
+	got := map[string][]string{}
+	for name, template := range podTemplates(t, "registry=registry.example/mirror", "packages.version=v0.1.3") {
+		for _, c := range template.Spec.Containers {
+			got[name] = append(got[name], c.Args...)
+		}
+	}
+	want := map[string][]string{
+		"tailscale-gateway-provider": {"--leader-election", "--image-registry=registry.example/mirror"},
+		"tailscale-gateway-function": {"--envoy-gateway-namespaces=envoy-gateway-system", "--image-registry=registry.example/mirror"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("flags of the pods: -want, +got:\n%s", diff)
+	}
+}
+
+// TestPodSecurity checks that the pods of packages pass the level restricted, and that they name no
+// user or group on request.
+func TestPodSecurity(t *testing.T) {
+	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	cases := map[string]struct {
+		reason string
+		values []string
+		user   *int64
+	}{
+		"Default":   {reason: "Pods run as Crossplane's user.", user: ptr.To[int64](2000)},
+		"Assigned":  {reason: "The platform assigns the user.", values: []string{"fixedUserIDs=false"}},
+		"Container": {reason: "Also that of the container.", values: []string{"fixedUserIDs=false", "provider.securityContext.runAsUser=3000", "function.securityContext.runAsGroup=3000", "function.podSecurityContext.fsGroup=3000"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Log(tc.reason)
+			for name, template := range podTemplates(t, tc.values...) {
+				for _, r := range e.EvaluatePod(restricted, &template.ObjectMeta, &template.Spec) {
+					if !r.Allowed {
+						t.Errorf("%s: %s: %s", name, r.ForbiddenReason, r.ForbiddenDetail)
+					}
+				}
+				pod, container := template.Spec.SecurityContext, template.Spec.Containers[0].SecurityContext
+				// Crossplane sets user and group where there is no context.
+				if pod == nil || container == nil {
+					t.Fatalf("%s lacks a security context: pod %v, container %v", name, pod, container)
+				}
+				if diff := cmp.Diff([]*int64{tc.user, tc.user, nil, nil, nil}, []*int64{pod.RunAsUser, pod.RunAsGroup, pod.FSGroup, container.RunAsUser, container.RunAsGroup}); diff != "" {
+					t.Errorf("%s: -want IDs, +got:\n%s", name, diff)
+				}
+			}
+		})
+	}
+	// A context that is absent or empty stays empty, rather than Crossplane's.
+	for name, template := range podTemplates(t, "fixedUserIDs=false", "provider.podSecurityContext=null", "provider.securityContext=null") {
+		if template.Spec.SecurityContext == nil || template.Spec.Containers[0].SecurityContext == nil {
+			t.Errorf("Crossplane would set the user of %s", name)
+		}
+	}
+}
+
+// TestBudgets checks that drains never wait for the only pod, and that budgets select the pods of
+// packages.
+func TestBudgets(t *testing.T) {
+	for id := range objects(t, render(t)) {
+		if strings.HasPrefix(id, "PodDisruptionBudget ") {
+			t.Errorf("one replica has a %s", id)
+		}
+	}
+	got := map[string]map[string]string{}
+	for id, doc := range objects(t, render(t, "provider.replicas=2", "function.replicas=3", "crossplane.namespace=upbound-system")) {
+		if !strings.HasPrefix(id, "PodDisruptionBudget ") {
+			continue
+		}
+		var b policyv1.PodDisruptionBudget
+		if err := yaml.UnmarshalStrict([]byte(doc), &b); err != nil {
+			t.Fatal(err)
+		}
+		if most := b.Spec.MaxUnavailable; most == nil || most.IntValue() != 1 || b.Spec.MinAvailable != nil {
+			t.Errorf("%s permits %v", id, b.Spec)
+		}
+		got[b.GetNamespace()+"/"+b.GetName()] = b.Spec.Selector.MatchLabels
+	}
+	want := map[string]map[string]string{
+		"upbound-system/tailscale-gateway-provider": {pkgv1.LabelProvider: products.Object(products.Provider)},
+		"upbound-system/tailscale-gateway-function": {pkgv1.LabelFunction: products.Object(products.Function)},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("selectors: -want, +got:\n%s", diff)
+	}
+}
+
+// podTemplates returns the pod templates of the runtime configurations, by their names.
+func podTemplates(t *testing.T, values ...string) map[string]corev1.PodTemplateSpec {
+	t.Helper()
+	out := map[string]corev1.PodTemplateSpec{}
+	for _, doc := range objects(t, render(t, values...)) {
 		o := parse(t, doc)
 		if o.GetKind() != "DeploymentRuntimeConfig" {
 			continue
 		}
-		pod, ok, err := unstructured.NestedMap(o.Object, "spec", "deploymentTemplate", "spec", "template", "spec")
+		template, ok, err := unstructured.NestedMap(o.Object, "spec", "deploymentTemplate", "spec", "template")
 		if err != nil || !ok {
 			t.Fatalf("%s has no pod template: %v", o.GetName(), err)
 		}
-		spec := corev1.PodSpec{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(pod, &spec, true); err != nil {
+		var p corev1.PodTemplateSpec
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(template, &p, true); err != nil {
 			t.Errorf("the API server would refuse the pods of %s: %v", o.GetName(), err)
 		}
-		for _, c := range spec.Containers {
-			args[o.GetName()] = append(args[o.GetName()], c.Args...)
-		}
+		out[o.GetName()] = p
 	}
-	want := map[string][]string{
-		"tailscale-gateway-provider": {"--leader-election", "--agent-image=registry.example/mirror/agent:v0.1.3"},
-		"tailscale-gateway-function": {"--envoy-gateway-namespaces=envoy-gateway-system", "--extension-image=registry.example/mirror/extension:v0.1.3"},
-	}
-	if diff := cmp.Diff(want, args); diff != "" {
-		t.Errorf("flags of the pods: -want, +got:\n%s", diff)
-	}
+	return out
 }
 
 var separator = regexp.MustCompile(`(?m)^---\n`)

@@ -61,46 +61,17 @@ Job
 {{- define "extension.certificatesJob" -}}
 {{- $name := include "extension.name" . -}}
 template:
-  metadata:
-    labels:
-      # No Service, budget or affinity selects these pods.
-      app.kubernetes.io/name: {{ .Chart.Name }}-certificates
-      app.kubernetes.io/instance: {{ .Release.Name }}
-      app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-      app.kubernetes.io/part-of: tailscale-gateway
-      app.kubernetes.io/managed-by: {{ .Release.Service }}
-      {{- with .Values.podLabels }}
-      {{- toYaml . | nindent 6 }}
-      {{- end }}
-    {{- with .Values.podAnnotations }}
-    annotations:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-  spec:
+  {{- /* No Service, budget or affinity selects these pods. */}}
+  {{- include "extension.pod" (dict "root" . "name" (printf "%s-certificates" .Chart.Name)) | trim | nindent 2 }}
     serviceAccountName: {{ $name }}-certificates
     # A failed pod and its log stay; the Job starts another one.
     restartPolicy: Never
-    {{- with .Values.imagePullSecrets }}
-    imagePullSecrets:
-      {{- toYaml . | nindent 6 }}
+    {{- /* The pods of the Deployment wait for this one, so their affinity to pods is not its own. */}}
+    {{- with .Values.affinity.nodeAffinity }}
+    affinity:
+      nodeAffinity:
+        {{- toYaml . | nindent 8 }}
     {{- end }}
-    {{- with .Values.priorityClassName }}
-    priorityClassName: {{ . }}
-    {{- end }}
-    {{- with .Values.nodeSelector }}
-    nodeSelector:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-    {{- with .Values.tolerations }}
-    tolerations:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-    securityContext:
-      runAsNonRoot: true
-      runAsUser: 2000
-      runAsGroup: 2000
-      seccompProfile:
-        type: RuntimeDefault
     containers:
     - name: certificates
       image: {{ include "extension.image" . }}
@@ -113,13 +84,69 @@ template:
         valueFrom:
           fieldRef:
             fieldPath: metadata.namespace
-      resources:
-        {{- toYaml .Values.resources | nindent 8 }}
-      securityContext:
-        allowPrivilegeEscalation: false
-        readOnlyRootFilesystem: true
-        capabilities:
-          drop: [ALL]
+      {{- include "extension.container" . | nindent 6 }}
+{{- end }}
+
+{{- /*
+What pods have in common, as a pod template that the caller continues with the rest of the spec. The
+context is a dict of root and name: the value of the label app.kubernetes.io/name.
+*/}}
+{{- define "extension.pod" -}}
+metadata:
+  labels:
+    app.kubernetes.io/name: {{ .name }}
+    app.kubernetes.io/instance: {{ .root.Release.Name }}
+    app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+    app.kubernetes.io/part-of: tailscale-gateway
+    app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+    {{- with .root.Values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .root.Values.podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- with include "extension.securityContext" (dict "root" .root "context" .root.Values.podSecurityContext) }}
+  securityContext:
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- with .root.Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .root.Values.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with .root.Values.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .root.Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{- /* What containers have in common. */}}
+{{- define "extension.container" -}}
+resources:
+  {{- toYaml .Values.resources | nindent 2 }}
+{{- with include "extension.securityContext" (dict "root" . "context" .Values.securityContext) }}
+securityContext:
+  {{- . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* The security context of a pod or a container. The context is a dict of root and context. */}}
+{{- define "extension.securityContext" -}}
+{{- $context := .context }}
+{{- if and $context (not .root.Values.fixedUserIDs) }}
+{{- $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}
+{{- end }}
+{{- with $context }}
+{{- toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- /*
@@ -129,9 +156,13 @@ of their Secrets.
 {{- define "extension.hooksClient" -}}{{ include "extension.name" . }}-client{{- end }}
 {{- define "extension.edsClient" -}}{{ include "extension.name" . }}-envoy{{- end }}
 
-{{- /* An image has a tag or a digest. */}}
+{{- /*
+An image has a tag or a digest. The digest of a release is not a value: "helm upgrade --reuse-values"
+would keep that of the previous chart.
+*/}}
 {{- define "extension.image" -}}
-{{- with .Values.image.digest -}}
+{{- $released := index .Chart.Annotations "gateway.tailscale.com/extension-digest" }}
+{{- with .Values.image.digest | default (ternary "" $released (ne .Values.image.tag "")) -}}
 {{ $.Values.image.repository }}@{{ . }}
 {{- else -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) }}

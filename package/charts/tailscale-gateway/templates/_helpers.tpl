@@ -21,19 +21,19 @@ configuration-tailscale-gateway{{ if eq .Values.packages.flavour "claims" }}-cla
 {{- end }}
 
 {{- /*
-An image that a binary names by itself, where it is not the public one. The context is a dict of
-root, name and image.
+Whether a package must not resolve its dependencies: Crossplane parses the tag of a dependency as a
+version, and refuses one that is a digest (crossplane/crossplane v2.4.0,
+internal/controller/pkg/revision/dependency.go, Resolve: semver.NewVersion(lp.Version)). This is why
+a release pins no packages.
 */}}
-{{- define "tailscale-gateway.image" -}}
-{{- if .image }}{{ .image }}
-{{- else if ne .root.Values.registry (include "tailscale-gateway.organization" .root) -}}
-{{ .root.Values.registry }}/{{ .name }}:{{ include "tailscale-gateway.version" .root }}
-{{- end }}
+{{- define "tailscale-gateway.skipDependencies" -}}
+{{- if or .Values.packages.digests.provider .Values.packages.digests.function }}true{{ end }}
 {{- end }}
 
-{{- /* The common part of the spec of a package. The context is a dict of root and name. */}}
+{{- /* The common part of the spec of a package. The context is a dict of root, name and digest. */}}
 {{- define "tailscale-gateway.package" -}}
-package: {{ include "tailscale-gateway.organization" .root }}/{{ .name }}:{{ include "tailscale-gateway.version" .root }}
+{{- $repository := printf "%s/%s" (include "tailscale-gateway.organization" .root) .name -}}
+package: {{ if .digest }}{{ $repository }}@{{ .digest }}{{ else }}{{ $repository }}:{{ include "tailscale-gateway.version" .root }}{{ end }}
 packagePullPolicy: {{ .root.Values.packages.pullPolicy }}
 revisionActivationPolicy: {{ .root.Values.packages.activation }}
 revisionHistoryLimit: {{ .root.Values.packages.revisionHistoryLimit }}
@@ -43,17 +43,75 @@ packagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{- /* Where pods of a package run. The context is the values of the package. */}}
-{{- define "tailscale-gateway.scheduling" -}}
-{{- with .nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
+{{- /*
+The security context of a pod or a container. Crossplane sets its own, with user and group 2000, where
+there is none, and none where there is an empty one (crossplane/crossplane v2.4.0,
+internal/controller/pkg/runtime/runtime.go, Deployment). The context is a dict of root and context.
+*/}}
+{{- define "tailscale-gateway.securityContext" -}}
+{{- if not .root.Values.fixedUserIDs -}}
+{{ toYaml (omit (.context | default dict) "runAsUser" "runAsGroup" "fsGroup") }}
+{{- else if .context -}}
+{{ toYaml .context }}
 {{- end }}
-{{- with .tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .priorityClassName }}
-priorityClassName: {{ . }}
+
+{{- /*
+What the pods of a package have in common, as a pod template that the caller continues with the
+containers. Crossplane adds its labels, and the pull secrets of the package. The context is a dict of
+root and pod: the values of the package.
+*/}}
+{{- define "tailscale-gateway.pod" -}}
+{{- $securityContext := include "tailscale-gateway.securityContext" (dict "root" .root "context" .pod.podSecurityContext) }}
+{{- with .pod }}
+{{- if or .podAnnotations .podLabels }}
+metadata:
+  {{- with .podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .podLabels }}
+  labels:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+spec:
+  {{- with $securityContext }}
+  securityContext:
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- with .nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* What the containers of packages have in common. The context is that of tailscale-gateway.pod. */}}
+{{- define "tailscale-gateway.container" -}}
+{{- with .pod.env }}
+env:
+{{- toYaml . | nindent 0 }}
+{{- end }}
+resources:
+  {{- toYaml .pod.resources | nindent 2 }}
+{{- with include "tailscale-gateway.securityContext" (dict "root" .root "context" .pod.securityContext) }}
+securityContext:
+  {{- . | nindent 2 }}
 {{- end }}
 {{- end }}
