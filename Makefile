@@ -58,7 +58,7 @@ test: ## Run all that CI runs, also after a stage that fails, and show a table o
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate code, CRDs, XRDs and reference pages from the Go code.
+generate: ## Generate code, CRDs, XRDs and reference pages from the Go code and the charts.
 	@mkdir -p $(OUT) && rm -rf $(OUT)/crds $(OUT)/xrds $(OUT)/inputs && mkdir -p $(OUT)/crds
 	rm -f package/provider/crds/*.yaml
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
@@ -71,11 +71,14 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go code.
 	rm -f package/configuration/xrds/*.yaml && mv $(OUT)/xrds/*.yaml package/configuration/xrds/
 	rm -f package/function/input/*.yaml && mv $(OUT)/inputs/*.yaml package/function/input/
 	go test ./package/configuration-claims ./package/function/input -update
-	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
+	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --charts=$(CHARTS)/tailscale-gateway --charts=$(CHARTS)/tailscale-gateway-extension --examples=examples/managed docs/reference
 	go run ./hack/metricsgen docs/reference/metrics.md
 
+# What users install.
+CHARTS := package/charts
+
 # What the extension brings along, which is no composite.
-EXTENSION_CRDS := package/charts/tailscale-gateway-extension/files/crds
+EXTENSION_CRDS := $(CHARTS)/tailscale-gateway-extension/files/crds
 
 GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/files.sha256 docs/reference/* package/function/input/*.yaml package/function/input/files.sha256 $(EXTENSION_CRDS)/*
 

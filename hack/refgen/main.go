@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command refgen writes the reference pages of docs/reference from
-// CustomResourceDefinitions and examples: a page a kind, and an index.
+// CustomResourceDefinitions, examples and charts: a page a kind, an index, and a page of the values of
+// each chart.
 package main
 
 import (
@@ -23,12 +24,13 @@ import (
 type cli struct {
 	Out      string   `arg:"" help:"Folder to write pages to. Pages of removed kinds are deleted." name:"out" type:"existingdir"`
 	CRDs     []string `help:"Folders of CustomResourceDefinitions, one in each file." name:"crds" required:"" type:"existingdir"`
+	Charts   []string `help:"Folders of charts." name:"charts" type:"existingdir"`
 	Examples string   `help:"Folder of examples, called KIND.yaml in lower case." name:"examples" type:"existingdir"`
 }
 
 func main() {
 	c := &cli{}
-	k := kong.Parse(c, kong.Name("refgen"), kong.Description("Write reference pages of CustomResourceDefinitions."))
+	k := kong.Parse(c, kong.Name("refgen"), kong.Description("Write reference pages of CustomResourceDefinitions and charts."))
 	k.FatalIfErrorf(c.run())
 }
 
@@ -42,7 +44,7 @@ func (c *cli) run() error {
 		kinds = append(kinds, ks...)
 	}
 	slices.SortFunc(kinds, func(a, b kind) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.name, b.name)) })
-	pages := map[string][]byte{"README.md": index(kinds)}
+	pages := map[string][]byte{}
 	for _, k := range kinds {
 		if c.Examples != "" {
 			b, err := os.ReadFile(filepath.Join(c.Examples, strings.ToLower(k.name)+".yaml"))
@@ -53,6 +55,17 @@ func (c *cli) run() error {
 		}
 		pages[k.file()] = k.page()
 	}
+	charts := make([]*chart, len(c.Charts))
+	for i, dir := range c.Charts {
+		var err error
+		if charts[i], err = readChart(dir); err != nil {
+			return err
+		}
+		if pages[charts[i].file()], err = charts[i].page(); err != nil {
+			return err
+		}
+	}
+	pages["README.md"] = index(kinds, charts)
 	return write(c.Out, pages)
 }
 

@@ -51,10 +51,16 @@ func (k kind) managed() bool {
 	return ok
 }
 
-// index lists all kinds and explains what managed resources share.
-func index(kinds []kind) []byte {
+// index lists all kinds and charts, and explains what managed resources share.
+func index(kinds []kind, charts []*chart) []byte {
 	b := &bytes.Buffer{}
 	b.WriteString(generated + "# Reference\n\nA page for each kind, and one for the [metrics](metrics.md) of all processes.\n")
+	if len(charts) > 0 {
+		b.WriteString("The values of Helm charts have pages, too:\n\n")
+	}
+	for _, c := range charts {
+		fmt.Fprintf(b, "- [%s](%s)\n", c.Name, c.file())
+	}
 	group := ""
 	for _, k := range kinds {
 		if k.group != group {
