@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
 
 const (
