@@ -89,13 +89,13 @@ func (c *chart) page() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// walk adds the values of an object to a group. Objects at the top are groups of their own.
-func (c *chart) walk(object *yaml.Node, schema extv1.JSONSchemaProps, prefix string, groups *[]group, at int) error {
-	known := map[string]bool{}
+// walk adds the values of an object to a group, by its index. Objects at the top are separate groups.
+func (c *chart) walk(object *yaml.Node, schema extv1.JSONSchemaProps, prefix string, groups *[]group, index int) error {
+	keys := map[string]bool{}
 	for i := 0; i < len(object.Content); i += 2 {
 		key, v := object.Content[i], object.Content[i+1]
 		path := prefix + key.Value
-		known[key.Value] = true
+		keys[key.Value] = true
 		p, ok := schema.Properties[key.Value]
 		if !ok {
 			return errors.Errorf("values.schema.json has no %s", path)
@@ -107,19 +107,19 @@ func (c *chart) walk(object *yaml.Node, schema extv1.JSONSchemaProps, prefix str
 		if text == "" {
 			return errors.Errorf("%s has no comment in values.yaml", path)
 		}
-		nested, place := v.Kind == yaml.MappingNode && len(v.Content) > 0 && len(p.Properties) > 0, at
+		nested, place := v.Kind == yaml.MappingNode && len(v.Content) > 0 && len(p.Properties) > 0, index
 		switch {
 		case nested && prefix == "":
 			*groups = append(*groups, group{name: key.Value, comment: text})
 			place = len(*groups) - 1
 		case nested:
-			(*groups)[at].rows = append((*groups)[at].rows, row{path: path, kind: "object", meaning: text})
+			(*groups)[index].rows = append((*groups)[index].rows, row{path: path, kind: "object", meaning: text})
 		default:
 			standard, err := standardOf(v)
 			if err != nil {
 				return errors.Wrapf(err, "value %s", path)
 			}
-			(*groups)[at].rows = append((*groups)[at].rows, rowOf(path, text, standard, p))
+			(*groups)[index].rows = append((*groups)[index].rows, rowOf(path, text, standard, p))
 		}
 		if !nested {
 			continue
@@ -129,14 +129,14 @@ func (c *chart) walk(object *yaml.Node, schema extv1.JSONSchemaProps, prefix str
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
-		if known[name] {
+		if keys[name] {
 			continue
 		}
 		p, ok := c.resolve(schema.Properties[name])
 		if !ok || p.Description == "" {
 			return errors.Errorf("%s is neither in values.yaml nor has a description in values.schema.json", prefix+name)
 		}
-		(*groups)[at].rows = append((*groups)[at].rows, rowOf(prefix+name, "", "", p))
+		(*groups)[index].rows = append((*groups)[index].rows, rowOf(prefix+name, "", "", p))
 	}
 	return nil
 }

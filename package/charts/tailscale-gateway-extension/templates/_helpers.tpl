@@ -88,7 +88,7 @@ template:
 {{- end }}
 
 {{- /*
-What pods have in common, as a pod template that the caller continues with the rest of the spec. The
+The common part of pods, as a pod template that the caller continues with the rest of the spec. The
 context is a dict of root and name: the value of the label app.kubernetes.io/name.
 */}}
 {{- define "extension.pod" -}}
@@ -128,7 +128,7 @@ spec:
   {{- end }}
 {{- end }}
 
-{{- /* What containers have in common. */}}
+{{- /* The common part of containers. */}}
 {{- define "extension.container" -}}
 resources:
   {{- toYaml .Values.resources | nindent 2 }}

@@ -57,7 +57,7 @@ internal/controller/pkg/runtime/runtime.go, Deployment). The context is a dict o
 {{- end }}
 
 {{- /*
-What the pods of a package have in common, as a pod template that the caller continues with the
+The common part of the pods of packages, as a pod template that the caller continues with the
 containers. Crossplane adds its labels, and the pull secrets of the package. The context is a dict of
 root and pod: the values of the package.
 */}}
@@ -102,7 +102,7 @@ spec:
 {{- end }}
 {{- end }}
 
-{{- /* What the containers of packages have in common. The context is that of tailscale-gateway.pod. */}}
+{{- /* The common part of the containers of packages. The context is that of tailscale-gateway.pod. */}}
 {{- define "tailscale-gateway.container" -}}
 {{- with .pod.env }}
 env:
