@@ -58,6 +58,9 @@ func (r *recorder) attach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recorderKey{}, r)
 }
 
+// lastReplyKey is set in the context of requests whose last reply is also copied to a *reply.
+type lastReplyKey struct{}
+
 // A recordingTransport has each request recorded by the recorder in its context. Requests without
 // one are not kept.
 type recordingTransport struct {
@@ -109,6 +112,9 @@ func (r *recorder) send(base http.RoundTripper, req *http.Request) (*http.Respon
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(respBody))
 	r.learn(req, respBody)
+	if last, ok := req.Context().Value(lastReplyKey{}).(*reply); ok {
+		*last = reply{status: resp.StatusCode, header: resp.Header, body: respBody}
+	}
 	x.Status, x.Header, x.Reply = resp.StatusCode, r.secret.header(resp.Header), r.secret.body(resp.Header.Get("Content-Type"), respBody)
 	return resp, nil
 }

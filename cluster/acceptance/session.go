@@ -28,9 +28,10 @@ const (
 )
 
 // A session calls the API with the product's client, which logs in, limits the rate, and repeats
-// requests that had no effect. Its requests are recorded by the recorder in their context.
+// requests that are safe to repeat. Its requests are recorded by the recorder in their context.
 type session struct {
 	base    *url.URL
+	wire    http.RoundTripper
 	tailnet string
 	cred    credential
 	secret  *redactor
@@ -38,12 +39,17 @@ type session struct {
 }
 
 func newSession(o *options, c credential, secret *redactor) (*session, error) {
+	return newSessionOver(http.DefaultTransport, o, c, secret)
+}
+
+// newSessionOver returns a session whose requests a transport sends.
+func newSessionOver(wire http.RoundTripper, o *options, c credential, secret *redactor) (*session, error) {
 	base, err := url.Parse(o.APIURL)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot parse --api-url")
 	}
 	secret.know(c.clientSecret, c.idToken, c.apiKey)
-	s := &session{base: base, tailnet: o.Tailnet, cred: c, secret: secret}
+	s := &session{base: base, wire: wire, tailnet: o.Tailnet, cred: c, secret: secret}
 	s.product, err = s.login(c)
 	return s, err
 }
@@ -54,7 +60,7 @@ func (s *session) login(c credential) (*tailscale.Client, error) {
 	if c.idToken != "" {
 		cfg.Identity = func(context.Context) (string, error) { return c.idToken, nil }
 	}
-	o := tailscale.Options{Rate: math.MaxFloat64, ListMaxAge: time.Second, Metrics: tailscale.NewMetrics(), Transport: recordingTransport{http.DefaultTransport, s.secret}}
+	o := tailscale.Options{Rate: math.MaxFloat64, ListMaxAge: time.Second, Metrics: tailscale.NewMetrics(), Transport: recordingTransport{s.wire, s.secret}}
 	if s.base.String() == defaultAPI {
 		// Other clients use the API, too, and its limits are not published.
 		o.Rate, o.Burst = 10, 10
@@ -137,7 +143,8 @@ func (s *session) do(ctx context.Context, c call) (*reply, error) {
 	return s.callWith(ctx, s.product, c)
 }
 
-// callWith makes a call with the login of a client.
+// callWith makes a call with the login of a client. The reply is that of the API: the product's client replaces replies that the
+// official client cannot read.
 func (s *session) callWith(ctx context.Context, client *tailscale.Client, c call) (*reply, error) {
 	u := s.base.JoinPath("/api/v2")
 	for _, e := range c.path {
@@ -157,7 +164,8 @@ func (s *session) callWith(ctx context.Context, client *tailscale.Client, c call
 		}
 		body = bytes.NewReader(enc)
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	last := &reply{}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, lastReplyKey{}, last), requestTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, c.method, u.String(), body)
 	if err != nil {
@@ -174,11 +182,7 @@ func (s *session) callWith(ctx context.Context, client *tailscale.Client, c call
 	if err != nil {
 		return nil, errors.Wrapf(err, "no reply to %s %s", c.method, s.secret.url(u))
 	}
-	b, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return nil, errors.Wrap(err, "cannot read reply")
-	}
-	return &reply{status: resp.StatusCode, header: resp.Header, body: b}, nil
+	return last, errors.Wrap(resp.Body.Close(), "cannot close reply")
 }
 
 func pauseFor(ctx context.Context, d time.Duration) error {
