@@ -30,7 +30,7 @@ func (c *cleaner) named(ctx context.Context, remaining []entry) error {
 			if e.Kind != k.name {
 				continue
 			}
-			if err := k.remove(ctx, c.s, object{e.Kind, e.Name, e.ID}); err != nil {
+			if err := c.removeOne(ctx, k, object{e.Kind, e.Name, e.ID}); err != nil {
 				errs = append(errs, errors.Wrapf(err, "cannot remove %s %s", e.Kind, e.Name))
 				continue
 			}
@@ -55,7 +55,12 @@ func (c *cleaner) found(ctx context.Context, prefix string) ([]object, error) {
 		if k.find == nil {
 			continue
 		}
-		all, err := k.find(ctx, c.s, prefix)
+		var all []object
+		var err error
+		patiently(ctx, func() bool {
+			all, err = k.find(ctx, c.s, prefix)
+			return isLimited(err)
+		})
 		switch tailscale.ClassOf(err) {
 		case tailscale.ClassForbidden, tailscale.ClassPlanRequired, tailscale.ClassNotFound, tailscale.ClassTailnetNotFound:
 			continue
@@ -68,13 +73,22 @@ func (c *cleaner) found(ctx context.Context, prefix string) ([]object, error) {
 	return out, nil
 }
 
+// removeOne removes an object. It waits while the API limits its rate.
+func (c *cleaner) removeOne(ctx context.Context, k kind, o object) (err error) {
+	patiently(ctx, func() bool {
+		err = k.remove(ctx, c.s, o)
+		return isLimited(err)
+	})
+	return err
+}
+
 // remove removes objects that are not in the ledger.
 func (c *cleaner) remove(ctx context.Context, objects []object) error {
 	var errs []error
 	for _, k := range kinds() {
 		for _, o := range objects {
 			if o.kind == k.name {
-				errs = append(errs, k.remove(ctx, c.s, o))
+				errs = append(errs, c.removeOne(ctx, k, o))
 			}
 		}
 	}

@@ -20,6 +20,10 @@ import (
 )
 
 const (
+	// patience limits how long a run waits while the API limits its rate. The product's client fails at
+	// once during a long pause, because its controllers call again.
+	patience = 5 * time.Minute
+
 	// requestTimeout limits a request with all its attempts.
 	requestTimeout = time.Minute
 
@@ -143,9 +147,30 @@ func (s *session) do(ctx context.Context, c call) (*reply, error) {
 	return s.callWith(ctx, s.product, c)
 }
 
-// callWith makes a call with the login of a client. The reply is that of the API: the product's client replaces replies that the
+// callWith makes a call with the login of a client. It waits while the API limits its rate.
+func (s *session) callWith(ctx context.Context, client *tailscale.Client, c call) (r *reply, err error) {
+	patiently(ctx, func() bool {
+		r, err = s.once(ctx, client, c)
+		return isLimited(err) || err == nil && r.status == http.StatusTooManyRequests
+	})
+	return r, err
+}
+
+// patiently repeats a call as long as it reports that the API limits its rate.
+func patiently(ctx context.Context, call func() (limited bool)) {
+	for end := time.Now().Add(patience); call() && time.Now().Before(end); {
+		if pauseFor(ctx, time.Second) != nil {
+			return
+		}
+	}
+}
+
+// isLimited reports whether the API limits the rate of the product's client.
+func isLimited(err error) bool { return tailscale.ClassOf(err) == tailscale.ClassRateLimited }
+
+// once makes a call. The reply is that of the API: the product's client replaces replies that the
 // official client cannot read.
-func (s *session) callWith(ctx context.Context, client *tailscale.Client, c call) (*reply, error) {
+func (s *session) once(ctx context.Context, client *tailscale.Client, c call) (*reply, error) {
 	u := s.base.JoinPath("/api/v2")
 	for _, e := range c.path {
 		u = u.JoinPath(url.PathEscape(e))
