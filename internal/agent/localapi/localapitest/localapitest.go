@@ -301,16 +301,6 @@ func (s *Server) ChangePeers(changed []*tailcfg.Node, removed ...tailcfg.NodeID)
 	}
 }
 
-// SetVisible sets the services that the policy lets the node see.
-func (s *Server) SetVisible(services ...tailcfg.ServiceDetails) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.node.visible = services
-	for c := range s.watchers {
-		c <- s.node.netmap(nil)
-	}
-}
-
 // FailDNSConfig makes the next requests of the DNS config fail.
 func (s *Server) FailDNSConfig(n int) {
 	s.mu.Lock()

@@ -33,10 +33,8 @@ type node struct {
 	addrs    []netip.Addr
 	primary  []netip.Prefix
 	login    string
-	visible  []tailcfg.ServiceDetails
 	version  string
 	bus      Bus
-	silent   bool
 }
 
 func (o *node) health() *health.State {
@@ -73,14 +71,7 @@ func (o *node) capMap() tailcfg.NodeCapMap {
 	if len(o.accepted) > 0 {
 		out[tailcfg.NodeAttrServiceHost] = []tailcfg.RawMessage{tailcfg.RawMessage(b)}
 	}
-	for i, v := range o.visible {
-		m, err := tailcfg.MarshalCapJSON(v)
-		if err != nil {
-			o.t.Errorf("cannot encode a service: %v", err)
-		}
-		out[tailcfg.NodeCapability(string(tailcfg.NodeAttrPrefixServices)+strconv.Itoa(i))] = []tailcfg.RawMessage{m}
-	}
-	if len(o.domains) > 0 && !o.silent {
+	if len(o.domains) > 0 {
 		out[tailcfg.CapabilityHTTPS] = nil
 	}
 	return out

@@ -27,11 +27,3 @@ func (s *Server) SetVersion(version string, bus Bus) {
 	s.mu.Unlock()
 	s.Disconnect()
 }
-
-// SetCapabilitySilent sets whether control names certificates only in the DNS config, and not by the
-// node's capability.
-func (s *Server) SetCapabilitySilent(silent bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.node.silent = silent
-}
