@@ -115,7 +115,7 @@ func machinesReady(p *endpointsPlan) compose.Condition {
 				c.Message = fmt.Sprintf("Machine %s: %s", name, m.Message)
 				return c
 			}
-			// A machine that this run creates counts in the next run, see podsReady.
+			// A machine that this run creates counts in the next run, see proxies.Group.PodsReady.
 			waiting = waiting || m != nil && !m.Ready
 			if m != nil && !m.Ready {
 				loginError = cmp.Or(loginError, m.LoginError)

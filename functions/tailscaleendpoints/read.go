@@ -53,7 +53,7 @@ type facts struct {
 	// agents can use them.
 	attachments []tailnetv1alpha1.ServiceAttachment
 
-	// hosts reports whether there is a service to host. It is read only if ingressOnRequest is
+	// hosts reports whether there is a service to host. It is read only if proxies.IngressOnRequest is
 	// true.
 	hosts bool
 
