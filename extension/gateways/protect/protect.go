@@ -5,6 +5,7 @@ package protect
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +91,7 @@ func PolicyGuard(o *unstructured.Unstructured) (*Guard, error) {
 		if err != nil {
 			l = labels.Everything()
 		}
-		g.elsewhere = g.elsewhere || !targetKinds[string(s.Kind)]
+		g.elsewhere = g.elsewhere || !isTarget(ptr.Deref(s.Group, gwapiv1.GroupName), s.Kind)
 		g.selectors = append(g.selectors, guardSelector{
 			kind: string(s.Kind), labels: l, anywhere: s.Namespaces != nil && s.Namespaces.From != "" && s.Namespaces.From != "Same",
 		})
@@ -107,10 +108,15 @@ var targetKinds = map[string]bool{
 	routes.KindHTTPRoute: true, routes.KindGRPCRoute: true, "TCPRoute": true, "TLSRoute": true, "UDPRoute": true,
 }
 
+// isTarget reports whether a policy may target objects of a kind that are read here.
+func isTarget(group gwapiv1.Group, kind gwapiv1.Kind) bool {
+	return group == gwapiv1.GroupName && targetKinds[string(kind)]
+}
+
 // addTargets adds references.
 func (g *Guard) addTargets(refs []gwapiv1.LocalPolicyTargetReferenceWithSectionName) {
 	for _, r := range refs {
-		if r.Group != gwapiv1.GroupName || !targetKinds[string(r.Kind)] {
+		if !isTarget(r.Group, r.Kind) {
 			g.elsewhere = true
 		} else {
 			g.targets = append(g.targets, guardTarget{kind: string(r.Kind), name: string(r.Name), section: string(ptr.Deref(r.SectionName, ""))})
@@ -200,8 +206,9 @@ func (f Facts) Protectors(userRoutes []*routes.Route, ls []routes.Listener) map[
 		if slices.ContainsFunc(r.Listeners, f.validatesClients) {
 			protectAll(out, r.Backends(f.Permitted), "tls.frontend of Gateway "+f.Gateway.Namespace+"/"+f.Gateway.Name)
 		}
-		for i, filter := range r.Filters {
-			protectAll(out, r.BackendsWhere(f.Permitted, func(rule int) bool { return rule == i }), "Filter "+filter+" of "+r.Kind+" "+r.Key.String())
+		// In the order of the rules: of several filters that protect a Service, the first is reported.
+		for _, i := range slices.Sorted(maps.Keys(r.Filters)) {
+			protectAll(out, r.BackendsWhere(f.Permitted, func(rule int) bool { return rule == i }), "Filter "+r.Filters[i]+" of "+r.Kind+" "+r.Key.String())
 		}
 	}
 	return out
@@ -257,6 +264,9 @@ func protectAll(out map[types.NamespacedName]string, backends []ir.BackendRef, p
 // validatesClients reports whether the Gateway requires certificates of the clients of a listener
 // (envoyproxy/gateway v1.9 internal/gatewayapi/listener.go).
 func (f Facts) validatesClients(l routes.Listener) bool {
+	if f.Gateway == nil {
+		return false
+	}
 	tls := f.Gateway.Spec.TLS
 	if tls == nil || tls.Frontend == nil || l.Protocol != gwapiv1.HTTPSProtocolType {
 		return false
