@@ -71,28 +71,51 @@ func New(cfg *rest.Config, namespace string, gateway *types.NamespacedName, duti
 	}}, nil
 }
 
-// Run takes part in the election until ctx ends.
+// Run takes part in the election until ctx ends. It returns when the duties have ended, and frees the Lease
+// only then, so that no other replica begins them before.
 func (l *Leader) Run(ctx context.Context) error {
+	// A term that nobody has received when ctx ends must not block the election.
+	terms := make(chan context.Context, 1)
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: l.lock, LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: tryTime,
 		ReleaseOnCancel: true, Name: l.lock.Describe(),
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: l.lead, OnStoppedLeading: func() {}},
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(term context.Context) { terms <- term },
+			OnStoppedLeading: func() {},
+		},
 	})
 	if err != nil {
 		return errors.Wrap(err, "cannot set up leader election")
 	}
+	// The election renews the Lease while the duties end.
+	election, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	for ctx.Err() == nil {
 		// Run also ends when the Lease is lost.
-		e.Run(ctx)
+		var running sync.WaitGroup
+		running.Go(func() { e.Run(election) })
+		select {
+		case term := <-terms:
+			l.lead(ctx, term)
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			stop()
+		}
+		running.Wait()
 	}
 	return nil
 }
 
-// lead runs the duties until ctx ends.
-func (l *Leader) lead(ctx context.Context) {
-	var wg sync.WaitGroup
+// lead runs the duties until ctx or the term ends, and returns when they have ended.
+func (l *Leader) lead(ctx, term context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(term, cancel)()
+	var running sync.WaitGroup
 	for _, duty := range l.duties {
-		wg.Go(func() { duty(ctx) })
+		running.Go(func() { duty(ctx) })
 	}
-	wg.Wait()
+	<-ctx.Done()
+	running.Wait()
 }
