@@ -37,18 +37,23 @@ const (
 // reasonChanged is the reason of events about objects that appeared and vanished.
 const reasonChanged event.Reason = "DiscoveredChange"
 
-// api is the part of a tailnet's API that this controller needs.
-type api interface {
-	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
-	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
-	Domain(ctx context.Context) (string, error)
+// An api is the part of a tailnet's API that this controller needs.
+type api struct {
+	devices  devicesAPI
+	services servicesAPI
+	tailnet  tailnetAPI
 }
 
-// areas are the areas of the API that have these calls.
-type areas struct {
-	tailscale.DevicesResource
-	tailscale.ServicesResource
-	tailscale.TailnetResource
+type devicesAPI interface {
+	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
+}
+
+type servicesAPI interface {
+	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
+}
+
+type tailnetAPI interface {
+	Domain(ctx context.Context) (string, error)
 }
 
 type external struct {
@@ -112,19 +117,19 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (t discover
 	// next.
 	staleness := tailscale.AtMost(interval(mg) * 8 / 10)
 	if discovery.Looks(p, v1alpha1.DiscoverDevices) {
-		if t.Devices, at, err = e.api.DevicesAt(ctx, staleness); err != nil {
+		if t.Devices, at, err = e.api.devices.DevicesAt(ctx, staleness); err != nil {
 			return t, at, errors.Wrap(err, "cannot list devices")
 		}
 	}
 	if discovery.Looks(p, v1alpha1.DiscoverServices) {
 		var listed time.Time
-		if t.Services, listed, err = e.api.ServicesAt(ctx, staleness); err != nil {
+		if t.Services, listed, err = e.api.services.ServicesAt(ctx, staleness); err != nil {
 			return t, at, errors.Wrap(err, "cannot list services")
 		}
 		if listed.After(at) {
 			at = listed
 		}
-		if t.Domain, err = e.api.Domain(ctx); err != nil {
+		if t.Domain, err = e.api.tailnet.Domain(ctx); err != nil {
 			return t, at, errors.Wrap(err, "cannot learn the tailnet's domain")
 		}
 	}

@@ -32,12 +32,23 @@ type fakeAPI struct {
 	ages     []tailscale.Staleness
 }
 
-func (f *fakeAPI) DevicesAt(_ context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error) {
+// A fakeDevices has the calls of devices, and a fakeServices those of services.
+type (
+	fakeDevices  struct{ *fakeAPI }
+	fakeServices struct{ *fakeAPI }
+)
+
+// areas returns the tailnet's API.
+func (f *fakeAPI) areas() api {
+	return api{devices: fakeDevices{f}, services: fakeServices{f}, tailnet: f}
+}
+
+func (f fakeDevices) DevicesAt(_ context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error) {
 	f.ages = append(f.ages, staleness)
 	return f.devices, f.at, f.err
 }
 
-func (f *fakeAPI) ServicesAt(_ context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error) {
+func (f fakeServices) ServicesAt(_ context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error) {
 	f.ages = append(f.ages, staleness)
 	return f.services, f.at, f.err
 }
@@ -136,7 +147,7 @@ func TestObserve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mg := &v1alpha1.Discovery{Spec: v1alpha1.DiscoverySpec{ForProvider: tc.spec}, Status: v1alpha1.DiscoveryStatus{AtProvider: tc.previous}}
 			var recorded events
-			e := &external{api: &tc.api, record: &recorded}
+			e := &external{api: tc.api.areas(), record: &recorded}
 			o, err := e.Observe(t.Context(), mg)
 			if diff := cmp.Diff(tc.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Fatalf("%s\nObserve(...): -want error, +got error:\n%s", tc.reason, diff)
@@ -167,7 +178,7 @@ func TestObserve(t *testing.T) {
 func TestDeleted(t *testing.T) {
 	at := metav1.Now()
 	mg := &v1alpha1.Discovery{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &at}}
-	got, err := (&external{api: &fakeAPI{err: errors.New("boom")}}).Observe(t.Context(), mg)
+	got, err := (&external{api: (&fakeAPI{err: errors.New("boom")}).areas()}).Observe(t.Context(), mg)
 	if diff := cmp.Diff(managed.ExternalObservation{}, got); diff != "" || err != nil {
 		t.Errorf("Observe(...): %v, -want, +got:\n%s", err, diff)
 	}

@@ -22,7 +22,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Discovery] {
 		Object:           &v1alpha1.Discovery{},
 		List:             func() resource.ManagedList { return &v1alpha1.DiscoveryList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Discovery) (managed.TypedExternalClient[*v1alpha1.Discovery], error) {
-			return &external{api: areas{c.Client.Devices(), c.Client.Services(), c.Client.Tailnet()}, record: env.Record}, nil
+			return &external{api: api{devices: c.Client.Devices(), services: c.Client.Services(), tailnet: c.Client.Tailnet()}, record: env.Record}, nil
 		},
 		LeavesNothing: true,
 		Poll:          poll,

@@ -56,17 +56,21 @@ func (f *fakeAPI) state() tailscale.DNS {
 	return d
 }
 
-type fakeTailnet struct{ *fakeAPI }
+// A fakeDNS has the calls of DNS.
+type fakeDNS struct{ *fakeAPI }
 
-func (f fakeTailnet) DNS(context.Context, tailscale.Staleness) (tailscale.DNS, error) {
+// areas returns the tailnet's API.
+func (f *fakeAPI) areas() api { return api{dns: fakeDNS{f}, tailnet: f} }
+
+func (f fakeDNS) DNS(context.Context, tailscale.Staleness) (tailscale.DNS, error) {
 	return f.state(), f.refuse["DNS"]
 }
 
-func (f fakeTailnet) OverrideLocalDNS(context.Context, tailscale.Staleness) (bool, error) {
+func (f fakeDNS) OverrideLocalDNS(context.Context, tailscale.Staleness) (bool, error) {
 	return f.override, f.refuse["OverrideLocalDNS"]
 }
 
-func (f fakeTailnet) SetNameservers(_ context.Context, a []string) error {
+func (f fakeDNS) SetNameservers(_ context.Context, a []string) error {
 	return f.write("SetNameservers", func() {
 		f.Nameservers = a
 		// Like Tailscale.
@@ -76,11 +80,11 @@ func (f fakeTailnet) SetNameservers(_ context.Context, a []string) error {
 	})
 }
 
-func (f fakeTailnet) SetSearchPaths(_ context.Context, p []string) error {
+func (f fakeDNS) SetSearchPaths(_ context.Context, p []string) error {
 	return f.write("SetSearchPaths", func() { f.SearchPaths = p })
 }
 
-func (f fakeTailnet) PatchSplitDNS(_ context.Context, domains map[string][]string) error {
+func (f fakeDNS) PatchSplitDNS(_ context.Context, domains map[string][]string) error {
 	return f.write("PatchSplitDNS", func() {
 		if f.SplitDNS == nil {
 			f.SplitDNS = map[string][]string{}
@@ -94,14 +98,14 @@ func (f fakeTailnet) PatchSplitDNS(_ context.Context, domains map[string][]strin
 	})
 }
 
-func (f fakeTailnet) SetMagicDNS(_ context.Context, enabled bool) error {
+func (f fakeDNS) SetMagicDNS(_ context.Context, enabled bool) error {
 	if f.strict && enabled && len(f.Nameservers) == 0 {
 		return &tailscale.Error{Class: tailscale.ClassInvalid, Status: 400, Message: "need at least one nameserver to enable MagicDNS"}
 	}
 	return f.write("SetMagicDNS", func() { f.MagicDNS = enabled })
 }
 
-func (f fakeTailnet) SetOverrideLocalDNS(_ context.Context, enabled bool) error {
+func (f fakeDNS) SetOverrideLocalDNS(_ context.Context, enabled bool) error {
 	return f.write("SetOverrideLocalDNS", func() { f.override = enabled })
 }
 
@@ -142,7 +146,7 @@ func (c *cluster) reconcile(t *testing.T, name string) error {
 	if mg.GetName() == "" {
 		return nil
 	}
-	e := &external{api: fakeTailnet{c.api}, kube: c.kube, live: c.kube, events: event.NewNopRecorder()}
+	e := &external{api: c.api.areas(), kube: c.kube, live: c.kube, events: event.NewNopRecorder()}
 	exists, err := false, error(nil)
 	if !xpmeta.WasDeleted(mg) || annotationRecord.Exists(mg) {
 		o, oerr := e.Observe(ctx, mg)

@@ -36,9 +36,13 @@ const (
 	maxShownDomains = 256
 )
 
-// An api is the part of a tailnet's client that this controller uses.
-type api interface {
-	Domain(ctx context.Context) (string, error)
+// An api is the part of a tailnet's API that this controller needs.
+type api struct {
+	dns     dnsAPI
+	tailnet tailnetAPI
+}
+
+type dnsAPI interface {
 	DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error)
 	OverrideLocalDNS(ctx context.Context, staleness tailscale.Staleness) (bool, error)
 	SetNameservers(ctx context.Context, addresses []string) error
@@ -48,10 +52,8 @@ type api interface {
 	SetOverrideLocalDNS(ctx context.Context, enabled bool) error
 }
 
-// areas are the areas of the API that have these calls.
-type areas struct {
-	tailscale.DNSResource
-	tailscale.TailnetResource
+type tailnetAPI interface {
+	Domain(ctx context.Context) (string, error)
 }
 
 type external struct {
@@ -178,10 +180,10 @@ func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error 
 		e.events.Event(mg, event.Warning(reasonMagicDNSRefused, errMagicDNS))
 		return nil
 	}
-	if err := e.api.SetNameservers(ctx, p.removed); err != nil {
+	if err := e.api.dns.SetNameservers(ctx, p.removed); err != nil {
 		return errors.Wrap(err, "cannot put nameservers back")
 	}
-	if err := e.api.SetMagicDNS(ctx, true); err != nil {
+	if err := e.api.dns.SetMagicDNS(ctx, true); err != nil {
 		return errors.Wrap(err, "cannot turn MagicDNS on again")
 	}
 	e.events.Event(mg, event.Warning(reasonMagicDNSRefused, errors.Errorf(
@@ -195,7 +197,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	if err != nil {
 		return plan{}, err
 	}
-	d, err := e.api.DNS(ctx, staleness)
+	d, err := e.api.dns.DNS(ctx, staleness)
 	if err != nil {
 		return plan{}, errors.Wrap(err, "cannot get DNS settings")
 	}
@@ -204,7 +206,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedParts(mg.Spec.ForProvider)
 		if _, ok := s.wanted[partOverrideLocalDNS]; ok {
-			enabled, err := e.api.OverrideLocalDNS(ctx, staleness)
+			enabled, err := e.api.dns.OverrideLocalDNS(ctx, staleness)
 			if err != nil {
 				return plan{}, errors.Wrap(err, "cannot get DNS configuration")
 			}
@@ -213,7 +215,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	}
 	s.current = currentParts(d, override)
 	observe(&mg.Status.AtProvider, d, override)
-	mg.Status.AtProvider.Tailnet = contention.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
+	mg.Status.AtProvider.Tailnet = contention.Tailnet(ctx, e.api.tailnet, mg.Status.AtProvider.Tailnet)
 	if s.lost, s.siblings, err = findConflicts(ctx, kube, mg, s); err != nil {
 		return plan{}, err
 	}
@@ -264,31 +266,31 @@ func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) (writ
 		}
 	}
 	if len(domains) > 0 {
-		if err := e.api.PatchSplitDNS(ctx, domains); err != nil {
+		if err := e.api.dns.PatchSplitDNS(ctx, domains); err != nil {
 			return nil, errors.Wrap(err, "cannot write split DNS")
 		}
 		written = append(written, split...)
 	}
 	if v, ok := p.set[partSearchPaths]; ok {
-		if err := e.api.SetSearchPaths(ctx, v); err != nil {
+		if err := e.api.dns.SetSearchPaths(ctx, v); err != nil {
 			return written, errors.Wrap(err, "cannot write search paths")
 		}
 		written = append(written, partSearchPaths)
 	}
 	if v, ok := p.set[partNameservers]; ok {
-		if err := e.api.SetNameservers(ctx, v); err != nil {
+		if err := e.api.dns.SetNameservers(ctx, v); err != nil {
 			return written, errors.Wrap(err, "cannot write nameservers")
 		}
 		written = append(written, partNameservers)
 	}
 	if v, ok := p.set[partOverrideLocalDNS]; ok {
-		if err := e.api.SetOverrideLocalDNS(ctx, isOn(v)); err != nil {
+		if err := e.api.dns.SetOverrideLocalDNS(ctx, isOn(v)); err != nil {
 			return written, errors.Wrap(err, "cannot write overrideLocalDNS")
 		}
 		written = append(written, partOverrideLocalDNS)
 	}
 	if v, ok := p.set[partMagicDNS]; ok {
-		err := e.api.SetMagicDNS(ctx, isOn(v))
+		err := e.api.dns.SetMagicDNS(ctx, isOn(v))
 		if tailscale.ClassOf(err) == tailscale.ClassInvalid {
 			return written, errors.Join(errMagicDNS, err)
 		}

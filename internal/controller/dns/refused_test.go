@@ -17,14 +17,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A refusingAPI refuses nameservers, after a user has edited the object.
-type refusingAPI struct {
-	fakeTailnet
+// A refusingDNS refuses nameservers, after a user has edited the object.
+type refusingDNS struct {
+	dnsAPI
 
 	edit func()
 }
 
-func (r refusingAPI) SetNameservers(context.Context, []string) error {
+func (r refusingDNS) SetNameservers(context.Context, []string) error {
 	r.edit()
 	return &tailscale.Error{Class: tailscale.ClassForbidden, Status: 403, Message: "not allowed"}
 }
@@ -41,7 +41,9 @@ func TestRefusedDuringEdit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := &external{api: refusingAPI{fakeTailnet: fakeTailnet{api}, edit: pause}, kube: c.kube, live: c.kube, events: event.NewNopRecorder()}
+	a := api.areas()
+	a.dns = refusingDNS{dnsAPI: a.dns, edit: pause}
+	e := &external{api: a, kube: c.kube, live: c.kube, events: event.NewNopRecorder()}
 	if _, err := e.Create(t.Context(), c.get(t, "a")); !tailscale.IsRefused(err) {
 		t.Fatalf("Create(...): want the refusal, got %v", err)
 	}

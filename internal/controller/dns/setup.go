@@ -22,7 +22,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.DNS] {
 		Object:           &v1alpha1.DNS{},
 		List:             func() resource.ManagedList { return &v1alpha1.DNSList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.DNS) (managed.TypedExternalClient[*v1alpha1.DNS], error) {
-			return &external{api: areas{c.Client.DNS(), c.Client.Tailnet()}, kube: env.Kube, live: env.Live, events: env.Record}, nil
+			return &external{api: api{dns: c.Client.DNS(), tailnet: c.Client.Tailnet()}, kube: env.Kube, live: env.Live, events: env.Record}, nil
 		},
 		Untouched: func(mg *v1alpha1.DNS) bool { return !annotationRecord.Exists(mg) },
 		Records:   []string{string(annotationRecord)},

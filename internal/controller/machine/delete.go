@@ -39,7 +39,7 @@ func (e *external) remains(ctx context.Context, mg *v1alpha1.Machine, s podSecre
 		return true, nil
 	}
 	if id := meta.NodeIDOf(mg); id != "" {
-		_, err := e.api.Device(ctx, id)
+		_, err := e.api.devices.Device(ctx, id)
 		if err == nil {
 			return true, nil
 		}
@@ -47,7 +47,7 @@ func (e *external) remains(ctx context.Context, mg *v1alpha1.Machine, s podSecre
 			return false, errors.Wrap(err, "cannot get device")
 		}
 	}
-	ks, err := e.api.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
+	ks, err := e.api.keys.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
 	return len(ks) > 0, errors.Wrap(err, "cannot list auth keys")
 }
 
@@ -83,7 +83,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 		}
 	}
 	for _, id := range ids {
-		if err := e.api.DeleteDevice(ctx, id); err != nil {
+		if err := e.api.devices.DeleteDevice(ctx, id); err != nil {
 			return managed.ExternalDelete{}, errors.Wrapf(err, "cannot delete device %q", id)
 		}
 	}
@@ -139,7 +139,7 @@ type candidate struct {
 // from the same manifests at the same time. For the same reason it returns no device that is
 // online; the machine's pod has some time to end.
 func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine, issued time.Time) ([]string, error) {
-	all, err := e.api.Devices(ctx, tailscale.Current)
+	all, err := e.api.devices.Devices(ctx, tailscale.Current)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list devices")
 	}

@@ -178,7 +178,7 @@ func (e *external) otherLogin(ctx context.Context, mg *v1alpha1.Machine, login l
 	concurrent := func(t time.Time) bool {
 		return t.After(login.FirstRequest.Add(clockSkew)) && t.Before(login.Restarted.Add(-clockSkew))
 	}
-	devices, err := e.api.Devices(ctx, tailscale.Cached)
+	devices, err := e.api.devices.Devices(ctx, tailscale.Cached)
 	if err != nil {
 		return false, errors.Wrap(err, "cannot list devices")
 	}

@@ -132,11 +132,11 @@ func TestLoginRecordNext(t *testing.T) {
 // device returns the machine's device, and how many keys the machine has.
 func (w *simWorld) device() (string, int) {
 	w.t.Helper()
-	ds, err := w.api.Devices(w.t.Context(), tailscale.Current)
+	ds, err := w.api.devices.Devices(w.t.Context(), tailscale.Current)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ks, err := w.api.KeysByDescription(w.t.Context(), keyDescription("cluster", w.mg))
+	ks, err := w.api.keys.KeysByDescription(w.t.Context(), keyDescription("cluster", w.mg))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestLastResort(t *testing.T) {
 		"NewDevice": {
 			reason: "A device that joins proves that control lets machines in.",
 			other: func(w *simWorld) {
-				k, err := w.api.CreateAuthKey(w.t.Context(), tailscale.AuthKeyRequest{Preauthorized: true, Description: "other", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+				k, err := w.api.keys.CreateAuthKey(w.t.Context(), tailscale.AuthKeyRequest{Preauthorized: true, Description: "other", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 				if err != nil {
 					w.t.Fatal(err)
 				}
@@ -321,18 +321,18 @@ func TestUnknownIsNotGone(t *testing.T) {
 	}
 }
 
-// A laggingAPI has an older list of devices in its cache.
-type laggingAPI struct {
-	*fakeAPI
+// A laggingDevices has an older list of devices in its cache.
+type laggingDevices struct {
+	devicesAPI
 
 	cached []tailscale.Device
 }
 
-func (f laggingAPI) Devices(ctx context.Context, s tailscale.Staleness) ([]tailscale.Device, error) {
+func (f laggingDevices) Devices(ctx context.Context, s tailscale.Staleness) ([]tailscale.Device, error) {
 	if s == tailscale.Cached {
 		return f.cached, nil
 	}
-	return f.fakeAPI.Devices(ctx, s)
+	return f.devicesAPI.Devices(ctx, s)
 }
 
 // TestRequestNeedsRecentDevice shows that no cached list decides about a request for a key: the device may
@@ -349,7 +349,9 @@ func TestRequestNeedsRecentDevice(t *testing.T) {
 	w.api.devices["n1"] = d
 	w.write(wholeState("device_id", "n1", "reissue_authkey", ""))
 	w.at = w.at.Add(time.Minute)
-	e := connectTo(t, w.kube, laggingAPI{fakeAPI: w.api, cached: cached}, w.mg, w.at)
+	a := w.api.areas()
+	a.devices = laggingDevices{devicesAPI: a.devices, cached: cached}
+	e := connectTo(t, w.kube, a, w.mg, w.at)
 	if _, err := e.Update(t.Context(), w.mg); err != nil {
 		t.Fatalf("Update(...): %v", err)
 	}

@@ -37,7 +37,7 @@ type simWorld struct {
 	t    *testing.T
 	kube client.Client
 	sim  *simtest.Running
-	api  api
+	api  *api
 	mg   *v1alpha1.Machine
 	at   time.Time
 
@@ -73,15 +73,15 @@ func newSimWorld(t *testing.T) *simWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.api = freshAPI{areas{c.Devices(), c.Keys(), c.Tailnet()}}
+	w.api = &api{devices: freshDevices{c.Devices()}, keys: c.Keys(), tailnet: c.Tailnet()}
 	return w
 }
 
-// A freshAPI reads all lists again: the time of a simWorld moves by minutes, and the API's by none.
-type freshAPI struct{ api }
+// A freshDevices reads all lists again: the time of a simWorld moves by minutes, and the API's by none.
+type freshDevices struct{ devicesAPI }
 
-func (f freshAPI) Devices(ctx context.Context, _ tailscale.Staleness) ([]tailscale.Device, error) {
-	return f.api.Devices(ctx, tailscale.Current)
+func (f freshDevices) Devices(ctx context.Context, _ tailscale.Staleness) ([]tailscale.Device, error) {
+	return f.devicesAPI.Devices(ctx, tailscale.Current)
 }
 
 func (w *simWorld) get(name string) *corev1.Secret {
@@ -187,7 +187,7 @@ func idOf(prefs []byte) string {
 // mayRun reports whether the tailnet still knows the node of a state.
 func (w *simWorld) mayRun(prefs string) bool {
 	w.t.Helper()
-	d, err := w.api.Device(w.t.Context(), idOf([]byte(prefs)))
+	d, err := w.api.devices.Device(w.t.Context(), idOf([]byte(prefs)))
 	if tailscale.IsNotFound(err) {
 		return false
 	}
@@ -216,7 +216,7 @@ func (w *simWorld) well(stage string) {
 		Key           string
 		Keys          int
 	}
-	ds, err := w.api.Devices(w.t.Context(), tailscale.Current)
+	ds, err := w.api.devices.Devices(w.t.Context(), tailscale.Current)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func (w *simWorld) well(stage string) {
 	for _, d := range ds {
 		ids = append(ids, d.NodeID)
 	}
-	ks, err := w.api.KeysByDescription(w.t.Context(), keyDescription("cluster", w.mg))
+	ks, err := w.api.keys.KeysByDescription(w.t.Context(), keyDescription("cluster", w.mg))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -346,11 +346,11 @@ func TestKeyExpiresWhileWaiting(t *testing.T) {
 func TestKeyRevokedWhileWaiting(t *testing.T) {
 	w := newSimWorld(t)
 	w.reconcile()
-	ks, err := w.api.KeysByDescription(t.Context(), keyDescription("cluster", w.mg))
+	ks, err := w.api.keys.KeysByDescription(t.Context(), keyDescription("cluster", w.mg))
 	if err != nil || len(ks) != 1 {
 		t.Fatalf("want one key, got %d, %v", len(ks), err)
 	}
-	if err := w.api.RevokeAuthKey(t.Context(), ks[0].ID); err != nil {
+	if err := w.api.keys.RevokeAuthKey(t.Context(), ks[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	// Too soon for another key, because this one was just minted.

@@ -41,29 +41,34 @@ const (
 // is not: in a namespace that is being deleted the Machine follows.
 const stateDeletedGrace = 10 * time.Second
 
-// api is the part of a tailnet's API that this controller needs.
-type api interface {
-	Domain(ctx context.Context) (string, error)
+// An api is the part of a tailnet's API that this controller needs.
+type api struct {
+	devices devicesAPI
+	keys    keysAPI
+	tailnet tailnetAPI
+}
+
+type devicesAPI interface {
 	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
 	Device(ctx context.Context, nodeID string) (*tailscale.Device, error)
 	DeleteDevice(ctx context.Context, nodeID string) error
 	SetDeviceTags(ctx context.Context, nodeID string, tags []string) error
-	CreateAuthKey(ctx context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error)
-	AuthKey(ctx context.Context, id string) (*tailscale.Key, error)
+}
+
+type keysAPI interface {
 	KeysByDescription(ctx context.Context, description string) ([]tailscale.Key, error)
+	AuthKey(ctx context.Context, id string) (*tailscale.Key, error)
+	CreateAuthKey(ctx context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error)
 	RevokeAuthKey(ctx context.Context, id string) error
 }
 
-// areas are the areas of the API that have these calls.
-type areas struct {
-	tailscale.DevicesResource
-	tailscale.KeysResource
-	tailscale.TailnetResource
+type tailnetAPI interface {
+	Domain(ctx context.Context) (string, error)
 }
 
 // A connection is a tailnet and the further settings of the provider config.
 type connection struct {
-	api        api
+	api        *api
 	clusterID  string
 	controlURL string
 	tags       []string
@@ -215,7 +220,7 @@ func (e *external) device(ctx context.Context, id string, first tailscale.Stalen
 	}
 	// A device that is missing or offline may have joined since the cached list was made.
 	for _, staleness := range []tailscale.Staleness{first, tailscale.Recent} {
-		all, err := e.api.Devices(ctx, staleness)
+		all, err := e.api.devices.Devices(ctx, staleness)
 		if err != nil {
 			return nil, errors.Wrap(err, "cannot list devices")
 		}
@@ -227,7 +232,7 @@ func (e *external) device(ctx context.Context, id string, first tailscale.Stalen
 			break
 		}
 	}
-	d, err := e.api.Device(ctx, id)
+	d, err := e.api.devices.Device(ctx, id)
 	// The API also finds a device by its old ID.
 	if tailscale.IsNotFound(err) || err == nil && d.NodeID != id {
 		return nil, nil // Nil without an error means that there is none.
@@ -357,7 +362,7 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 		return err
 	}
 	if old := p.replaced; old != "" {
-		if err := e.api.DeleteDevice(ctx, old); err != nil {
+		if err := e.api.devices.DeleteDevice(ctx, old); err != nil {
 			return errors.Wrapf(err, "cannot delete replaced device %q", old)
 		}
 		e.record.Event(mg, event.Normal(reasonDeviceDeleted, "Deleted device "+old+", which the node replaced"))
@@ -369,7 +374,7 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 		mg.Status.AtProvider.NodeID = p.nodeID
 	}
 	if p.setTags {
-		if err := e.api.SetDeviceTags(ctx, p.nodeID, wantedTags(e.tags, mg)); err != nil {
+		if err := e.api.devices.SetDeviceTags(ctx, p.nodeID, wantedTags(e.tags, mg)); err != nil {
 			return errors.Wrap(err, "cannot set the device's tags")
 		}
 	}
@@ -423,7 +428,7 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, r record,
 		return errors.New("a machine needs a tag: set spec.forProvider.tags, or tags of the provider config")
 	}
 	if p.retire != "" {
-		if err := e.api.DeleteDevice(ctx, p.retire); err != nil {
+		if err := e.api.devices.DeleteDevice(ctx, p.retire); err != nil {
 			return errors.Wrapf(err, "cannot delete retired device %q", p.retire)
 		}
 		if p.lastResort {
@@ -435,7 +440,7 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, r record,
 	if err != nil {
 		return err
 	}
-	k, err := e.api.CreateAuthKey(ctx, tailscale.AuthKeyRequest{
+	k, err := e.api.keys.CreateAuthKey(ctx, tailscale.AuthKeyRequest{
 		Preauthorized: true,
 		Description:   keyDescription(e.clusterID, mg),
 		Tags:          tags,

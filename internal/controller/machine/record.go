@@ -172,7 +172,7 @@ func (e *external) adoptHint(ctx context.Context, mg *v1alpha1.Machine, r record
 	if !hinted(r, config) {
 		return r, nil
 	}
-	domain, err := e.api.Domain(ctx)
+	domain, err := e.api.tailnet.Domain(ctx)
 	if err != nil {
 		return r, errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
@@ -203,7 +203,7 @@ func (e *external) ownKey(ctx context.Context, mg *v1alpha1.Machine, id string) 
 	if !tailscale.ValidKeyID(id) {
 		return nil, nil // Nil without an error means that there is none.
 	}
-	k, err := e.api.AuthKey(ctx, id)
+	k, err := e.api.keys.AuthKey(ctx, id)
 	if tailscale.IsNotFound(err) {
 		return nil, nil // Nil without an error means that there is none.
 	}
@@ -229,7 +229,7 @@ func tagsOf(k *tailscale.Key) []string {
 // deleteKeys removes every key of the machine. Before it deletes an unused key it records that the
 // key was unused, because that cannot be found out afterwards. It returns the record.
 func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, r record) (record, error) {
-	ks, err := e.api.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
+	ks, err := e.api.keys.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
 	if err != nil {
 		return r, errors.Wrap(err, "cannot list auth keys")
 	}
@@ -254,7 +254,7 @@ func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, r recor
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		if err := e.api.RevokeAuthKey(ctx, id); err != nil {
+		if err := e.api.keys.RevokeAuthKey(ctx, id); err != nil {
 			return r, errors.Wrapf(err, "cannot delete auth key %q", id)
 		}
 	}

@@ -359,7 +359,7 @@ func TestForgedLogin(t *testing.T) {
 func (w *simWorld) tailnet() string {
 	w.t.Helper()
 	id, _ := w.device()
-	d, err := w.api.Device(w.t.Context(), id)
+	d, err := w.api.devices.Device(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (e *external) waitsForRestore(ctx context.Context, mg *v1alpha1.Machine, s 
 		return waiting(meta.ReasonStateMissing, "The Machine was restored without the state of its device %s; restore Secret %q, "+
 			"or delete the Machine so that the node joins as another device", id, mg.GetName()), nil
 	}
-	d, err := e.api.Device(ctx, id)
+	d, err := e.api.devices.Device(ctx, id)
 	if tailscale.IsNotFound(err) {
 		// The node requests another key.
 		return nil, nil // Nil without an error means that nothing is in the way.

@@ -57,7 +57,7 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.Machine] {
 					if err != nil {
 						return connection{}, err
 					}
-					return connection{api: areas{c.Client.Devices(), c.Client.Keys(), c.Client.Tailnet()}, clusterID: c.ClusterID, controlURL: c.ControlURL, tags: c.Tags}, nil
+					return connection{api: &api{devices: c.Client.Devices(), keys: c.Client.Keys(), tailnet: c.Client.Tailnet()}, clusterID: c.ClusterID, controlURL: c.ControlURL, tags: c.Tags}, nil
 				},
 				record: env.Record,
 				clock:  o.Now,

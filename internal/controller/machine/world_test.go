@@ -39,6 +39,17 @@ func newAPI() *fakeAPI {
 	return &fakeAPI{keys: map[string]tailscale.Key{}, devices: map[string]tailscale.Device{}}
 }
 
+// A fakeDevices has the calls of devices, and a fakeKeys those of keys.
+type (
+	fakeDevices struct{ *fakeAPI }
+	fakeKeys    struct{ *fakeAPI }
+)
+
+// areas returns the tailnet's API.
+func (f *fakeAPI) areas() *api {
+	return &api{devices: fakeDevices{f}, keys: fakeKeys{f}, tailnet: f}
+}
+
 func (f *fakeAPI) Domain(context.Context) (string, error) {
 	for _, id := range slices.Sorted(maps.Keys(f.devices)) {
 		d := f.devices[id]
@@ -47,11 +58,11 @@ func (f *fakeAPI) Domain(context.Context) (string, error) {
 	return "", nil
 }
 
-func (f *fakeAPI) Devices(context.Context, tailscale.Staleness) ([]tailscale.Device, error) {
+func (f fakeDevices) Devices(context.Context, tailscale.Staleness) ([]tailscale.Device, error) {
 	return slices.Collect(maps.Values(f.devices)), nil
 }
 
-func (f *fakeAPI) Device(_ context.Context, id string) (*tailscale.Device, error) {
+func (f fakeDevices) Device(_ context.Context, id string) (*tailscale.Device, error) {
 	d, ok := f.devices[id]
 	if !ok {
 		return nil, &tailscale.Error{Class: tailscale.ClassNotFound}
@@ -59,17 +70,17 @@ func (f *fakeAPI) Device(_ context.Context, id string) (*tailscale.Device, error
 	return &d, nil
 }
 
-func (f *fakeAPI) DeleteDevice(_ context.Context, id string) error {
+func (f fakeDevices) DeleteDevice(_ context.Context, id string) error {
 	delete(f.devices, id)
 	return nil
 }
 
-func (f *fakeAPI) SetDeviceTags(_ context.Context, _ string, tags []string) error {
+func (f fakeDevices) SetDeviceTags(_ context.Context, _ string, tags []string) error {
 	f.tags = tags
 	return nil
 }
 
-func (f *fakeAPI) CreateAuthKey(_ context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error) {
+func (f fakeKeys) CreateAuthKey(_ context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error) {
 	f.minted++
 	id := "k" + strconv.Itoa(f.minted)
 	k := tailscale.Key{ID: id, KeyType: tailscale.KeyTypeAuth, Description: r.Description, Tags: r.Tags, Created: testTime}
@@ -78,7 +89,7 @@ func (f *fakeAPI) CreateAuthKey(_ context.Context, r tailscale.AuthKeyRequest) (
 	return &k, nil
 }
 
-func (f *fakeAPI) AuthKey(_ context.Context, id string) (*tailscale.Key, error) {
+func (f fakeKeys) AuthKey(_ context.Context, id string) (*tailscale.Key, error) {
 	k, ok := f.keys[id]
 	if !ok {
 		return nil, &tailscale.Error{Class: tailscale.ClassNotFound}
@@ -86,7 +97,7 @@ func (f *fakeAPI) AuthKey(_ context.Context, id string) (*tailscale.Key, error) 
 	return &k, nil
 }
 
-func (f *fakeAPI) KeysByDescription(_ context.Context, d string) ([]tailscale.Key, error) {
+func (f fakeKeys) KeysByDescription(_ context.Context, d string) ([]tailscale.Key, error) {
 	var out []tailscale.Key
 	for _, k := range f.keys {
 		if k.Description == d && !k.Invalid && tailscale.IsAuthKey(k) {
@@ -96,7 +107,7 @@ func (f *fakeAPI) KeysByDescription(_ context.Context, d string) ([]tailscale.Ke
 	return out, nil
 }
 
-func (f *fakeAPI) RevokeAuthKey(_ context.Context, id string) error {
+func (f fakeKeys) RevokeAuthKey(_ context.Context, id string) error {
 	delete(f.keys, id)
 	return nil
 }
@@ -146,11 +157,11 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 func (w *world) external() *external {
 	w.t.Helper()
-	return connectTo(w.t, w.kube, w.api, w.mg, w.at)
+	return connectTo(w.t, w.kube, w.api.areas(), w.mg, w.at)
 }
 
 // connectTo returns the client of a Machine at a time.
-func connectTo(t *testing.T, kube client.Client, a api, mg *v1alpha1.Machine, at time.Time) *external {
+func connectTo(t *testing.T, kube client.Client, a *api, mg *v1alpha1.Machine, at time.Time) *external {
 	t.Helper()
 	c := &connector{
 		kube: kube,

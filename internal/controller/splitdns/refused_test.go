@@ -14,14 +14,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A refusingAPI refuses writes, after it has called edit.
-type refusingAPI struct {
-	*fakeAPI
+// A refusingDNS refuses writes, after it has called edit.
+type refusingDNS struct {
+	*fakeDNS
 
 	edit func()
 }
 
-func (r refusingAPI) PatchSplitDNS(context.Context, map[string][]string) error {
+func (r refusingDNS) PatchSplitDNS(context.Context, map[string][]string) error {
 	r.edit()
 	return &tailscale.Error{Class: tailscale.ClassForbidden, Status: 403, Message: "not allowed"}
 }
@@ -38,7 +38,7 @@ func TestRefused(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			api := &fakeAPI{split: map[string][]string{}}
+			api := &fakeDNS{split: map[string][]string{}}
 			c := newCluster(t, api, object("a", []string{"a.example"}, "10.0.0.1"))
 			edit := func() {
 				if !tc.paused {
@@ -50,7 +50,7 @@ func TestRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			e := &external{api: refusingAPI{fakeAPI: api, edit: edit}, kube: c.kube, live: c.kube}
+			e := &external{api: areas(refusingDNS{fakeDNS: api, edit: edit}), kube: c.kube, live: c.kube}
 			if _, err := e.Create(t.Context(), c.get(t, "a")); !tailscale.IsRefused(err) {
 				t.Fatalf("\n%s\nCreate(...): want the refusal, got %v", tc.reason, err)
 			}

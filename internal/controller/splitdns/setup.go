@@ -25,7 +25,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.SplitDNS] {
 		List:             func() resource.ManagedList { return &v1alpha1.SplitDNSList{} },
 		Requires:         []schema.GroupVersionKind{v1alpha1.DNSGroupVersionKind},
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.SplitDNS) (managed.TypedExternalClient[*v1alpha1.SplitDNS], error) {
-			return &external{api: areas{c.Client.DNS(), c.Client.Tailnet()}, kube: env.Kube, live: env.Live}, nil
+			return &external{api: api{dns: c.Client.DNS(), tailnet: c.Client.Tailnet()}, kube: env.Kube, live: env.Live}, nil
 		},
 		Untouched: func(mg *v1alpha1.SplitDNS) bool { return !annotationRecord.Exists(mg) },
 		Records:   []string{string(annotationRecord)},

@@ -24,17 +24,19 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// An api is the part of a tailnet's client that this controller uses.
-type api interface {
-	Domain(ctx context.Context) (string, error)
+// An api is the part of a tailnet's API that this controller needs.
+type api struct {
+	dns     dnsAPI
+	tailnet tailnetAPI
+}
+
+type dnsAPI interface {
 	DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error)
 	PatchSplitDNS(ctx context.Context, domains map[string][]string) error
 }
 
-// areas are the areas of the API that have these calls.
-type areas struct {
-	tailscale.DNSResource
-	tailscale.TailnetResource
+type tailnetAPI interface {
+	Domain(ctx context.Context) (string, error)
 }
 
 type external struct {
@@ -127,12 +129,12 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.
 	if err != nil {
 		return plan{}, err
 	}
-	d, err := e.api.DNS(ctx, staleness)
+	d, err := e.api.dns.DNS(ctx, staleness)
 	if err != nil {
 		return plan{}, errors.Wrap(err, "cannot get DNS settings")
 	}
 	observe(mg, d)
-	mg.Status.AtProvider.Tailnet = contention.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
+	mg.Status.AtProvider.Tailnet = contention.Tailnet(ctx, e.api.tailnet, mg.Status.AtProvider.Tailnet)
 	s := situation{current: currentServers(d.SplitDNS), record: r}
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedServers(mg.Spec.ForProvider)
@@ -204,7 +206,7 @@ func (e *external) carryOut(ctx context.Context, mg *v1alpha1.SplitDNS, p plan) 
 	if len(p.set) == 0 {
 		return nil
 	}
-	err := errors.Wrap(e.api.PatchSplitDNS(ctx, p.set), "cannot write split DNS")
+	err := errors.Wrap(e.api.dns.PatchSplitDNS(ctx, p.set), "cannot write split DNS")
 	if tailscale.IsRefused(err) {
 		// A refused nameserver does not belong to the object: somebody else may add it.
 		return errors.Join(err, record.Correct(ctx, e.kube, e.live, mg, annotationRecord, p.current))

@@ -28,8 +28,8 @@ import (
 
 var errBoom = errors.New("boom")
 
-// A fakeAPI holds a tailnet's split DNS in memory.
-type fakeAPI struct {
+// A fakeDNS holds a tailnet's split DNS in memory.
+type fakeDNS struct {
 	split map[string][]string
 
 	// stale is the result of reads until the next write.
@@ -41,16 +41,22 @@ type fakeAPI struct {
 	writes int
 }
 
-func (f *fakeAPI) Domain(context.Context) (string, error) { return "", errBoom }
+// A nameless tailnet does not show its domain.
+type nameless struct{}
 
-func (f *fakeAPI) DNS(context.Context, tailscale.Staleness) (tailscale.DNS, error) {
+func (nameless) Domain(context.Context) (string, error) { return "", errBoom }
+
+// areas returns an API with calls of DNS.
+func areas(dns dnsAPI) api { return api{dns: dns, tailnet: nameless{}} }
+
+func (f *fakeDNS) DNS(context.Context, tailscale.Staleness) (tailscale.DNS, error) {
 	if f.stale != nil {
 		return tailscale.DNS{SplitDNS: f.stale}, nil
 	}
 	return tailscale.DNS{SplitDNS: maps.Clone(f.split)}, nil
 }
 
-func (f *fakeAPI) PatchSplitDNS(_ context.Context, domains map[string][]string) error {
+func (f *fakeDNS) PatchSplitDNS(_ context.Context, domains map[string][]string) error {
 	f.stale = nil
 	f.writes++
 	for d, ns := range domains {
@@ -66,10 +72,10 @@ func (f *fakeAPI) PatchSplitDNS(_ context.Context, domains map[string][]string) 
 // tailnet.
 type cluster struct {
 	kube client.Client
-	api  *fakeAPI
+	api  *fakeDNS
 }
 
-func newCluster(t *testing.T, api *fakeAPI, objects ...client.Object) *cluster {
+func newCluster(t *testing.T, api *fakeDNS, objects ...client.Object) *cluster {
 	t.Helper()
 	s := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(s); err != nil {
@@ -94,7 +100,7 @@ func (c *cluster) reconcile(t *testing.T, name string) {
 	if mg.GetName() == "" {
 		return
 	}
-	e := &external{api: c.api, kube: c.kube, live: c.kube}
+	e := &external{api: areas(c.api), kube: c.kube, live: c.kube}
 	o, err := e.Observe(t.Context(), mg)
 	switch {
 	case err != nil:
@@ -176,21 +182,21 @@ func TestReconcile(t *testing.T) {
 		reason string
 		start  split
 		more   []client.Object
-		run    func(t *testing.T, api *fakeAPI, local, remote *cluster)
+		run    func(t *testing.T, api *fakeDNS, local, remote *cluster)
 		want   split
 		writes int
 	}{
 		"Adds": {
 			reason: "One write sets the nameservers of all domains; other domains stay, and nameservers that are set are not written.",
 			start:  split{"theirs.example": {"10.9.9.9"}},
-			run:    func(t *testing.T, _ *fakeAPI, local, _ *cluster) { local.settle(t, "a") },
+			run:    func(t *testing.T, _ *fakeDNS, local, _ *cluster) { local.settle(t, "a") },
 			want:   split{"a.example": {"100.64.0.1", "100.64.0.2"}, "b.example": {"100.64.0.1", "100.64.0.2"}, "theirs.example": {"10.9.9.9"}},
 			writes: 1,
 		},
 		"Shares": {
 			reason: "The other nameservers of a domain stay, before and after.",
 			start:  split{"a.example": {"10.9.9.9"}},
-			run: func(t *testing.T, _ *fakeAPI, local, remote *cluster) {
+			run: func(t *testing.T, _ *fakeDNS, local, remote *cluster) {
 				local.settle(t, "a")
 				remote.settle(t, "far")
 				local.settle(t, "a")
@@ -202,7 +208,7 @@ func TestReconcile(t *testing.T) {
 		"Rolls": {
 			reason: "Only a nameserver that is no longer wanted is removed.",
 			start:  split{"a.example": {"10.9.9.9"}},
-			run: func(t *testing.T, _ *fakeAPI, local, _ *cluster) {
+			run: func(t *testing.T, _ *fakeDNS, local, _ *cluster) {
 				local.settle(t, "a")
 				mg := local.get(t, "a")
 				mg.Spec.ForProvider = v1alpha1.SplitDNSParameters{Domains: []string{"a.example"}, Nameservers: []string{"100.64.0.2", "100.64.0.3"}}
@@ -216,7 +222,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"Drift": {
 			reason: "A nameserver that another client removed is added again.",
-			run: func(t *testing.T, api *fakeAPI, local, _ *cluster) {
+			run: func(t *testing.T, api *fakeDNS, local, _ *cluster) {
 				local.settle(t, "a")
 				delete(api.split, "a.example")
 				local.settle(t, "a")
@@ -227,7 +233,7 @@ func TestReconcile(t *testing.T) {
 		"Strangers": {
 			reason: "A nameserver that existed before the object is not removed.",
 			start:  split{"a.example": {"100.64.0.1"}},
-			run: func(t *testing.T, _ *fakeAPI, local, _ *cluster) {
+			run: func(t *testing.T, _ *fakeDNS, local, _ *cluster) {
 				local.settle(t, "a")
 				local.remove(t, "a")
 			},
@@ -237,7 +243,7 @@ func TestReconcile(t *testing.T) {
 		"Siblings": {
 			reason: "A nameserver of several objects stays until the last of them is deleted.",
 			more:   []client.Object{object("same", []string{"a.example"}, "100.64.0.1")},
-			run: func(t *testing.T, api *fakeAPI, local, _ *cluster) {
+			run: func(t *testing.T, api *fakeDNS, local, _ *cluster) {
 				local.settle(t, "a", "same")
 				local.remove(t, "a")
 				if diff := cmp.Diff(split{"a.example": {"100.64.0.1"}}, api.split); diff != "" {
@@ -250,7 +256,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"LostWrite": {
 			reason: "A write that another cluster has overwritten is repeated.",
-			run: func(t *testing.T, api *fakeAPI, local, remote *cluster) {
+			run: func(t *testing.T, api *fakeDNS, local, remote *cluster) {
 				remote.settle(t, "far")
 				api.stale = split{}
 				local.reconcile(t, "a")
@@ -262,7 +268,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"LostReply": {
 			reason: "A nameserver whose write had no response is removed with the object.",
-			run: func(t *testing.T, api *fakeAPI, local, _ *cluster) {
+			run: func(t *testing.T, api *fakeDNS, local, _ *cluster) {
 				api.loseReply = errBoom
 				local.reconcile(t, "a")
 				api.loseReply = nil
@@ -273,7 +279,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"Owned": {
 			reason: "A domain of a DNS object is not changed until the DNS object is deleted.",
-			run: func(t *testing.T, api *fakeAPI, local, _ *cluster) {
+			run: func(t *testing.T, api *fakeDNS, local, _ *cluster) {
 				local.settle(t, "a")
 				if err := local.kube.Create(t.Context(), owner("a.example")); err != nil {
 					t.Fatal(err)
@@ -295,7 +301,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"ObserveOnly": {
 			reason: "An object that may only observe writes nothing, and contends for nothing.",
-			run: func(t *testing.T, _ *fakeAPI, local, _ *cluster) {
+			run: func(t *testing.T, _ *fakeDNS, local, _ *cluster) {
 				mg := local.get(t, "a")
 				mg.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
 				if err := local.kube.Update(t.Context(), mg); err != nil {
@@ -308,7 +314,7 @@ func TestReconcile(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			api := &fakeAPI{split: split{}}
+			api := &fakeDNS{split: split{}}
 			maps.Copy(api.split, tc.start)
 			local := newCluster(t, api, append(tc.more, object("a", []string{"a.example", "b.example"}, "100.64.0.1", "100.64.0.2"))...)
 			remote := newCluster(t, api, object("far", []string{"a.example"}, "100.64.9.1"))

@@ -21,10 +21,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A slowAPI is a tailnet whose concurrent readers all read the settings before any of them writes,
+// A slowDNS is a tailnet whose concurrent readers all read the settings before any of them writes,
 // unless a lock excludes them.
-type slowAPI struct {
-	fakeAPI
+type slowDNS struct {
+	fakeDNS
 
 	mu      sync.Mutex
 	readers int
@@ -32,10 +32,10 @@ type slowAPI struct {
 	all     int
 }
 
-func (s *slowAPI) DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error) {
+func (s *slowDNS) DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d, err := s.fakeAPI.DNS(ctx, staleness)
+	d, err := s.fakeDNS.DNS(ctx, staleness)
 	out := map[string][]string{}
 	for k, v := range d.SplitDNS {
 		out[k] = slices.Clone(v)
@@ -46,7 +46,7 @@ func (s *slowAPI) DNS(ctx context.Context, staleness tailscale.Staleness) (tails
 	return tailscale.DNS{SplitDNS: out}, err
 }
 
-func (s *slowAPI) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
+func (s *slowDNS) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
 	select {
 	case <-s.crowd:
 	case <-time.After(20 * time.Millisecond):
@@ -54,13 +54,13 @@ func (s *slowAPI) PatchSplitDNS(ctx context.Context, domains map[string][]string
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fakeAPI.PatchSplitDNS(ctx, domains)
+	return s.fakeDNS.PatchSplitDNS(ctx, domains)
 }
 
 // TestTogether changes one tailnet with several objects concurrently.
 func TestTogether(t *testing.T) {
 	const n = 8
-	api := &slowAPI{fakeAPI: fakeAPI{split: map[string][]string{}}}
+	api := &slowDNS{fakeDNS: fakeDNS{split: map[string][]string{}}}
 	var objects []client.Object
 	want := map[string]bool{}
 	for i := range n {
@@ -68,8 +68,8 @@ func TestTogether(t *testing.T) {
 		want[a] = true
 		objects = append(objects, object(fmt.Sprintf("o%d", i), []string{"a.example"}, a))
 	}
-	c := newCluster(t, &api.fakeAPI, objects...)
-	e := &external{api: api, kube: c.kube, live: c.kube}
+	c := newCluster(t, &api.fakeDNS, objects...)
+	e := &external{api: areas(api), kube: c.kube, live: c.kube}
 	together := func(fn func(mg *v1alpha1.SplitDNS) error) {
 		t.Helper()
 		api.readers, api.all, api.crowd = 0, n, make(chan struct{})
@@ -112,7 +112,7 @@ func TestTogether(t *testing.T) {
 // TestLaggingCache deletes two objects while the cache still shows each of them that the other one
 // wants their common nameservers.
 func TestLaggingCache(t *testing.T) {
-	api := &fakeAPI{split: map[string][]string{}}
+	api := &fakeDNS{split: map[string][]string{}}
 	c := newCluster(t, api, object("a", []string{"a.example"}, "100.64.0.1"), object("b", []string{"a.example"}, "100.64.0.1"))
 	c.settle(t, "a", "b")
 	lagging := newCluster(t, api, c.get(t, "a"), c.get(t, "b"))
@@ -123,7 +123,7 @@ func TestLaggingCache(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b"} {
 		mg := c.get(t, name)
-		e := &external{api: api, kube: readsFrom{Client: c.kube, lists: lagging.kube}, live: c.kube}
+		e := &external{api: areas(api), kube: readsFrom{Client: c.kube, lists: lagging.kube}, live: c.kube}
 		if o, err := e.Observe(t.Context(), mg); err != nil || !o.ResourceExists {
 			continue
 		}
@@ -150,7 +150,7 @@ func (r readsFrom) List(ctx context.Context, l client.ObjectList, opts ...client
 // TestHandOver deletes an object while another one wants its nameserver, and has not recorded it
 // yet.
 func TestHandOver(t *testing.T) {
-	api := &fakeAPI{split: map[string][]string{}}
+	api := &fakeDNS{split: map[string][]string{}}
 	c := newCluster(t, api, object("a", []string{"a.example"}, "100.64.0.1"))
 	c.settle(t, "a")
 	if err := c.kube.Create(t.Context(), object("b", []string{"a.example"}, "100.64.0.1")); err != nil {

@@ -56,7 +56,7 @@ func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error 
 	if err != nil || !v.changes {
 		return err
 	}
-	if err := e.api.PatchSettings(ctx, v.change); err != nil {
+	if err := e.api.tailnet.PatchSettings(ctx, v.change); err != nil {
 		err = errors.Wrap(err, "cannot write settings")
 		mg.SetConditions(xpv2.Unavailable().WithMessage(err.Error()))
 		return err
@@ -69,7 +69,7 @@ func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error 
 func (e *external) viewSettings(ctx context.Context, mg *v1alpha1.Tailnet, staleness tailscale.Staleness) (view, error) {
 	wanted := mg.Spec.ForProvider.Settings
 	manages := wanted != nil && contention.Writes(mg)
-	current, err := e.api.Settings(ctx, staleness)
+	current, err := e.api.tailnet.Settings(ctx, staleness)
 	forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden
 	if err != nil && !forbidden {
 		if manages {

@@ -109,7 +109,7 @@ func TestSettings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := &external{api: tc.api, list: func(context.Context) ([]v1alpha1.Tailnet, error) { return tc.others, nil }}
+			e := &external{api: tc.api.areas(), list: func(context.Context) ([]v1alpha1.Tailnet, error) { return tc.others, nil }}
 			var err error
 			for range 3 {
 				o, oerr := e.Observe(t.Context(), tc.mg)

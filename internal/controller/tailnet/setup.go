@@ -33,12 +33,12 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Tailnet] {
 		LeavesNothing:    true,
 		Connector: func(env kinds.Env, connect kinds.Connect) managed.TypedExternalConnector[*v1alpha1.Tailnet] {
 			return &connector{
-				connect: func(ctx context.Context, mg resource.ModernManaged) (api, error) {
+				connect: func(ctx context.Context, mg resource.ModernManaged) (*api, error) {
 					c, err := connect(ctx, mg)
 					if err != nil {
 						return nil, err
 					}
-					return areas{c.Client.Devices(), c.Client.Services(), c.Client.DNS(), c.Client.Tailnet()}, nil
+					return &api{devices: c.Client.Devices(), services: c.Client.Services(), dns: c.Client.DNS(), tailnet: c.Client.Tailnet()}, nil
 				},
 				list: func(ctx context.Context) ([]v1alpha1.Tailnet, error) {
 					l := &v1alpha1.TailnetList{}

@@ -50,28 +50,36 @@ func poll(mg resource.Managed, interval time.Duration) time.Duration {
 	return interval
 }
 
-// api is the part of a tailnet's API that this controller needs.
-type api interface {
+// An api is the part of a tailnet's API that this controller needs.
+type api struct {
+	devices  devicesAPI
+	services servicesAPI
+	dns      dnsAPI
+	tailnet  tailnetAPI
+}
+
+type devicesAPI interface {
 	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
+}
+
+type servicesAPI interface {
 	Services(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, error)
-	Domain(ctx context.Context) (string, error)
+}
+
+type dnsAPI interface {
 	MagicDNS(ctx context.Context, staleness tailscale.Staleness) (bool, error)
+}
+
+type tailnetAPI interface {
+	Domain(ctx context.Context) (string, error)
 	Organization(ctx context.Context, domain string) (tailscale.Organization, error)
 	Credential(ctx context.Context) (tailscale.CredentialInfo, error)
 	Settings(ctx context.Context, staleness tailscale.Staleness) (tailscale.Settings, error)
 	PatchSettings(ctx context.Context, s tailscale.Settings) error
 }
 
-// areas are the areas of the API that have these calls.
-type areas struct {
-	tailscale.DevicesResource
-	tailscale.ServicesResource
-	tailscale.DNSResource
-	tailscale.TailnetResource
-}
-
 type connector struct {
-	connect func(ctx context.Context, mg resource.ModernManaged) (api, error)
+	connect func(ctx context.Context, mg resource.ModernManaged) (*api, error)
 	// list returns all Tailnets of the cluster. Callers must not change them.
 	list func(ctx context.Context) ([]v1alpha1.Tailnet, error)
 }
@@ -95,7 +103,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Tailnet) (managed.
 type external struct {
 	kinds.NopDisconnect
 
-	api     api   // Nil if the credential is rejected, or if the Tailnet is being deleted.
+	api     *api  // Nil if the credential is rejected, or if the Tailnet is being deleted.
 	refused error // Why there is no API client.
 	list    func(ctx context.Context) ([]v1alpha1.Tailnet, error)
 }
@@ -146,15 +154,15 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	if o.Name == "" {
 		staleness = tailscale.Recent
 	}
-	devices, err := e.api.Devices(ctx, staleness)
+	devices, err := e.api.devices.Devices(ctx, staleness)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
-	services, err := e.api.Services(ctx, tailscale.Cached)
+	services, err := e.api.services.Services(ctx, tailscale.Cached)
 	if err != nil {
 		return errors.Wrap(err, "cannot list services")
 	}
-	domain, err := e.api.Domain(ctx)
+	domain, err := e.api.tailnet.Domain(ctx)
 	if err != nil {
 		return errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
@@ -166,7 +174,7 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	}
 	o.DeviceCount, o.ConnectedDevices, o.ServiceCount = &dc, &cc, &sc
 	// Nothing depends on it: after a failed call the last value stays.
-	if i, err := e.api.Credential(ctx); err == nil {
+	if i, err := e.api.tailnet.Credential(ctx); err == nil {
 		o.Credential = credential(i)
 	}
 	// The tailnet keeps its name when its last device is gone.
@@ -175,7 +183,7 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	}
 	e.observeOrganization(ctx, o)
 	// Reading DNS settings needs a scope that nothing else needs.
-	enabled, err := e.api.MagicDNS(ctx, tailscale.Cached)
+	enabled, err := e.api.dns.MagicDNS(ctx, tailscale.Cached)
 	if tailscale.ClassOf(err) == tailscale.ClassForbidden {
 		o.MagicDNS = nil
 		return nil
@@ -209,7 +217,7 @@ const maxScopes = 128
 // observeOrganization reads the organization that owns the tailnet. Few credentials may read it and
 // nothing depends on it: after a failed call the last value stays.
 func (e *external) observeOrganization(ctx context.Context, o *v1alpha1.TailnetObservation) {
-	org, err := e.api.Organization(ctx, o.Name)
+	org, err := e.api.tailnet.Organization(ctx, o.Name)
 	if err != nil {
 		return
 	}

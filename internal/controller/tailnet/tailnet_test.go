@@ -41,6 +41,17 @@ type fakeAPI struct {
 	patches     []tailscale.Settings
 }
 
+// A fakeDevices has the calls of devices, and a fakeServices those of services.
+type (
+	fakeDevices  struct{ *fakeAPI }
+	fakeServices struct{ *fakeAPI }
+)
+
+// areas returns the tailnet's API.
+func (f *fakeAPI) areas() *api {
+	return &api{devices: fakeDevices{f}, services: fakeServices{f}, dns: f, tailnet: f}
+}
+
 func (f *fakeAPI) Organization(context.Context, string) (tailscale.Organization, error) {
 	return f.organization, f.orgErr
 }
@@ -62,11 +73,11 @@ func (f *fakeAPI) PatchSettings(_ context.Context, s tailscale.Settings) error {
 	return nil
 }
 
-func (f *fakeAPI) Devices(context.Context, tailscale.Staleness) ([]tailscale.Device, error) {
+func (f fakeDevices) Devices(context.Context, tailscale.Staleness) ([]tailscale.Device, error) {
 	return []tailscale.Device{{}, {ConnectedToControl: true}}, f.list
 }
 
-func (f *fakeAPI) Services(context.Context, tailscale.Staleness) ([]tailscale.Service, error) {
+func (f fakeServices) Services(context.Context, tailscale.Staleness) ([]tailscale.Service, error) {
 	return make([]tailscale.Service, 1), f.list
 }
 
@@ -173,7 +184,7 @@ func TestObserve(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			mg := &v1alpha1.Tailnet{}
-			c := &connector{connect: func(context.Context, resource.ModernManaged) (api, error) { return tc.api, tc.connect }}
+			c := &connector{connect: func(context.Context, resource.ModernManaged) (*api, error) { return tc.api.areas(), tc.connect }}
 			e, err := c.Connect(t.Context(), mg)
 			if err != nil {
 				t.Fatalf("\n%s\nConnect(...): %v", tc.reason, err)
@@ -204,7 +215,7 @@ func TestObserve(t *testing.T) {
 func TestDeletedIsGone(t *testing.T) {
 	at := metav1.Now()
 	mg := &v1alpha1.Tailnet{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &at}}
-	c := &connector{connect: func(context.Context, resource.ModernManaged) (api, error) { return nil, errors.New("boom") }}
+	c := &connector{connect: func(context.Context, resource.ModernManaged) (*api, error) { return nil, errors.New("boom") }}
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {
 		t.Fatalf("Connect(...): want the deletion of a Tailnet to need no config: %v", err)

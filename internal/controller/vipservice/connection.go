@@ -15,28 +15,33 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// api is the part of a tailnet's API that this controller needs.
-type api interface {
+// An api is the part of a tailnet's API that this controller needs.
+type api struct {
+	services servicesAPI
+	devices  devicesAPI
+	tailnet  tailnetAPI
+}
+
+type servicesAPI interface {
 	apply.API
 
 	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
-	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
 	Hosts(ctx context.Context, service string) ([]tailscale.Host, error)
 	HostApproval(ctx context.Context, service, nodeID string) (tailscale.HostApproval, error)
 	ApproveHost(ctx context.Context, service, nodeID string) (bool, error)
-	Domain(ctx context.Context) (string, error)
 }
 
-// areas are the areas of the API that have these calls.
-type areas struct {
-	tailscale.ServicesResource
-	tailscale.DevicesResource
-	tailscale.TailnetResource
+type devicesAPI interface {
+	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
+}
+
+type tailnetAPI interface {
+	Domain(ctx context.Context) (string, error)
 }
 
 // A connection is a tailnet and this cluster's identity in it.
 type connection struct {
-	api       api
+	api       *api
 	clusterID string
 
 	// tailnet is the name of the provider config.
@@ -53,11 +58,11 @@ type memory interface {
 
 // view returns the shared lists: services of the given staleness, and cached devices.
 func (c connection) view(ctx context.Context, staleness tailscale.Staleness) (registry.View, error) {
-	services, at, err := c.api.ServicesAt(ctx, staleness)
+	services, at, err := c.api.services.ServicesAt(ctx, staleness)
 	if err != nil {
 		return registry.View{}, errors.Wrap(err, "cannot list services")
 	}
-	devices, devicesAt, err := c.api.DevicesAt(ctx, tailscale.Cached)
+	devices, devicesAt, err := c.api.devices.DevicesAt(ctx, tailscale.Cached)
 	return registry.View{Services: services, ServicesAt: at, Devices: devices, DevicesAt: devicesAt}, errors.Wrap(err, "cannot list devices")
 }
 

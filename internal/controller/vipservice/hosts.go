@@ -169,7 +169,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	hosts, staleness := remembered(previous), tailscale.Cached
 	due := e.hosts.due(mg.GetUID(), rs, hosts)
 	if due {
-		if hosts, err = e.api.Hosts(ctx, name); err != nil {
+		if hosts, err = e.api.services.Hosts(ctx, name); err != nil {
 			e.hosts.failed(mg.GetUID())
 			return errors.Wrap(err, "cannot list hosts of the service")
 		}
@@ -178,13 +178,13 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 			staleness = tailscale.Recent
 		}
 	}
-	devices, _, err := e.api.DevicesAt(ctx, staleness)
+	devices, _, err := e.api.devices.DevicesAt(ctx, staleness)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
 	// An older list lacks a host that has just joined.
 	if due && unseen(rs, hosts, devices) || e.hosts.newcomer(mg.GetUID(), missing(rs.unlisted(hosts), devices)) {
-		if devices, _, err = e.api.DevicesAt(ctx, tailscale.Recent); err != nil {
+		if devices, _, err = e.api.devices.DevicesAt(ctx, tailscale.Recent); err != nil {
 			return errors.Wrap(err, "cannot list devices")
 		}
 	}
@@ -325,7 +325,7 @@ func (e *external) approveHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 
 // approveHost approves one host of a service.
 func (e *external) approveHost(ctx context.Context, mg *v1alpha1.VIPService, service, id string) error {
-	ok, err := e.api.ApproveHost(ctx, service, id)
+	ok, err := e.api.services.ApproveHost(ctx, service, id)
 	if forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden || tailscale.ClassOf(err) == tailscale.ClassInvalid; forbidden || err == nil && !ok {
 		c := approvalForbidden(service, mg.Spec.ForProvider.HostTags)
 		mg.SetConditions(c)

@@ -39,13 +39,13 @@ func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, 
 	}
 	hosts, staleness := e.hosts.known(uid), tailscale.Cached
 	if !rs.accepted() && e.hosts.due(uid, rs, hosts) {
-		if hosts, err = e.api.Hosts(ctx, name); err != nil {
+		if hosts, err = e.api.services.Hosts(ctx, name); err != nil {
 			return errors.Wrap(err, "cannot list hosts of the cluster's own service")
 		}
 		e.hosts.asked(uid, rs, hosts)
 		staleness = tailscale.Recent
 	}
-	devices, _, err := e.api.DevicesAt(ctx, staleness)
+	devices, _, err := e.api.devices.DevicesAt(ctx, staleness)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}

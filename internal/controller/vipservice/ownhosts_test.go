@@ -31,7 +31,7 @@ var ownName = registry.RecordName(sharedName, ownCluster)
 
 // An ownAPI is a tailnet in which the hosts of services wait for approvals.
 type ownAPI struct {
-	api
+	servicesAPI
 
 	waiting  map[string][]string // Nodes, by service.
 	devices  []tailscale.Device
@@ -65,14 +65,17 @@ func (f *ownAPI) ApproveHost(_ context.Context, service, id string) (bool, error
 	return true, nil
 }
 
-func (f *ownAPI) DevicesAt(context.Context, tailscale.Staleness) ([]tailscale.Device, time.Time, error) {
+// An ownDevices has the calls of its devices.
+type ownDevices struct{ *ownAPI }
+
+func (f ownDevices) DevicesAt(context.Context, tailscale.Staleness) ([]tailscale.Device, time.Time, error) {
 	return f.devices, apiTime, nil
 }
 
 // ownSharing returns a cluster's share of a service at a given time.
 func ownSharing(f *ownAPI, rs reports, hosts *hostsCache) *sharing {
 	return &sharing{external: &external{
-		connection: connection{api: f, clusterID: ownCluster, memory: new(memo)},
+		connection: connection{api: &api{services: f, devices: ownDevices{f}}, clusterID: ownCluster, memory: new(memo)},
 		reports: func(_ context.Context, _, service string) (reports, error) {
 			if service != ownName {
 				return nil, errors.Errorf("asked for the reports about %s", service)

@@ -37,7 +37,7 @@ func (e *external) toPreapprove(ctx context.Context, mg *v1alpha1.VIPService, ui
 		if !hasTag(mg.Spec.ForProvider.HostTags, byID[id]) || e.hosts.isPreapproved(uid, id) {
 			continue
 		}
-		a, err := e.api.HostApproval(ctx, service, id)
+		a, err := e.api.services.HostApproval(ctx, service, id)
 		if unanswered(err) {
 			return nil, errors.Wrapf(err, "cannot get the approval of device %q as a host", id)
 		}
@@ -55,7 +55,7 @@ func (e *external) toPreapprove(ctx context.Context, mg *v1alpha1.VIPService, ui
 // unnecessary. It becomes an error once the machine is a host and waits.
 func (e *external) preapproveMachines(ctx context.Context, mg *v1alpha1.VIPService, uid types.UID, service string, ids []string) error {
 	for _, id := range ids {
-		ok, err := e.api.ApproveHost(ctx, service, id)
+		ok, err := e.api.services.ApproveHost(ctx, service, id)
 		if unanswered(err) {
 			return errors.Wrapf(err, "cannot approve device %q as a host", id)
 		}

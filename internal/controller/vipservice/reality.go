@@ -27,7 +27,7 @@ func (e *external) mayCreate(ctx context.Context, mg *v1alpha1.VIPService) error
 	if xpmeta.GetExternalCreateFailed(mg).IsZero() || observeOnly(mg) {
 		return nil
 	}
-	_, err := apply.Get(ctx, e.api, string(mg.Spec.ForProvider.Name))
+	_, err := apply.Get(ctx, e.api.services, string(mg.Spec.ForProvider.Name))
 	if _, refused := registry.Refusal(err); refused {
 		mg.SetConditions(foreign(err))
 		return err

@@ -197,7 +197,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	if err != nil {
 		return registry.Want{}, errors.Wrap(err, "cannot list machines")
 	}
-	domain, err := e.api.Domain(ctx)
+	domain, err := e.api.tailnet.Domain(ctx)
 	if err != nil {
 		return registry.Want{}, errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
@@ -305,7 +305,7 @@ func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if err != nil {
 		return err
 	}
-	r, err := apply.AttachPass(ctx, e.api, e.view, e.self(mg), want)
+	r, err := apply.AttachPass(ctx, e.api.services, e.view, e.self(mg), want)
 	if r.Created {
 		e.record.Event(mg, event.Normal(reasonMadeShared, "Made the shared service "+want.Service))
 	}
@@ -358,7 +358,7 @@ func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	_, start, err := apply.DetachPass(ctx, e.api, e.view, e.self(mg), want, e.detaching.get(mg.GetUID()))
+	_, start, err := apply.DetachPass(ctx, e.api.services, e.view, e.self(mg), want, e.detaching.get(mg.GetUID()))
 	e.detaching.set(mg.GetUID(), start)
 	wait := time.Duration(0)
 	if !start.IsZero() {

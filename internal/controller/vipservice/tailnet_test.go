@@ -116,7 +116,7 @@ func (n *tailnet) provider(cluster string) *provider {
 	rec, product := &recorder{}, new(memo)
 	return &provider{tailnet: n, cluster: cluster, events: rec, connector: &connector{
 		connect: func(context.Context, resource.ModernManaged) (connection, error) {
-			return connection{api: areas{rs.Services(), rs.Devices(), rs.Tailnet()}, clusterID: cluster, tailnet: "example", memory: product}, nil
+			return connection{api: &api{services: rs.Services(), devices: rs.Devices(), tailnet: rs.Tailnet()}, clusterID: cluster, tailnet: "example", memory: product}, nil
 		},
 		reports: func(context.Context, string, string) (reports, error) {
 			return reports{"node-" + cluster: {Advertised: true, Accepted: true, Healthy: 1, Total: 2}}, nil

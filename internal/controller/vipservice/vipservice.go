@@ -186,7 +186,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 // observeDeleted requests the service itself, because a list may be outdated. It reports a service
 // that does not belong to the object as gone, because the object must not delete it.
 func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
-	s, err := apply.GetToDelete(ctx, e.api, string(mg.Spec.ForProvider.Name))
+	s, err := apply.GetToDelete(ctx, e.api.services, string(mg.Spec.ForProvider.Name))
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -219,7 +219,7 @@ func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tail
 		return err
 	}
 	// After the hosts, which may have refreshed the list of devices.
-	domain, err := e.api.Domain(ctx)
+	domain, err := e.api.tailnet.Domain(ctx)
 	if err != nil {
 		return errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
@@ -259,7 +259,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed
 func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 	name := string(mg.Spec.ForProvider.Name)
 	owner := e.owner(mg)
-	current, err := apply.Get(ctx, e.api, name)
+	current, err := apply.Get(ctx, e.api.services, name)
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 			e.record.Event(mg, event.Normal(reasonAdopting, "Taking over service "+name+" as adoptionPolicy says"))
 		}
 	}
-	result, err := apply.Put(ctx, e.api, want)
+	result, err := apply.Put(ctx, e.api.services, want)
 	if err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 // observeDeleted.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	_, err := apply.Remove(ctx, e.api, e.self(mg), string(mg.Spec.ForProvider.Name), func(s *tailscale.Service) (bool, error) { return e.lostAnnotations(ctx, s) })
+	_, err := apply.Remove(ctx, e.api.services, e.self(mg), string(mg.Spec.ForProvider.Name), func(s *tailscale.Service) (bool, error) { return e.lostAnnotations(ctx, s) })
 	return managed.ExternalDelete{}, err
 }
 

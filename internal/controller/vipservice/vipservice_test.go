@@ -66,7 +66,18 @@ func (m *memo) Remember(_ context.Context, product string) error {
 	return nil
 }
 
-func (f *fakeAPI) ServicesAt(context.Context, tailscale.Staleness) ([]tailscale.Service, time.Time, error) {
+// A fakeServices has the calls of services, and a fakeDevices those of devices.
+type (
+	fakeServices struct{ *fakeAPI }
+	fakeDevices  struct{ *fakeAPI }
+)
+
+// areas returns the tailnet's API.
+func (f *fakeAPI) areas() *api {
+	return &api{services: fakeServices{f}, devices: fakeDevices{f}, tailnet: f}
+}
+
+func (f fakeServices) ServicesAt(context.Context, tailscale.Staleness) ([]tailscale.Service, time.Time, error) {
 	var out []tailscale.Service
 	for _, s := range f.services {
 		out = append(out, s)
@@ -74,7 +85,7 @@ func (f *fakeAPI) ServicesAt(context.Context, tailscale.Staleness) ([]tailscale.
 	return out, apiTime, f.err
 }
 
-func (f *fakeAPI) Service(_ context.Context, name string) (*tailscale.Service, error) {
+func (f fakeServices) Service(_ context.Context, name string) (*tailscale.Service, error) {
 	if f.occupied {
 		return nil, &tailscale.Error{Class: tailscale.ClassNameTaken, Status: 400, Message: "name exists but is not a service"}
 	}
@@ -85,7 +96,7 @@ func (f *fakeAPI) Service(_ context.Context, name string) (*tailscale.Service, e
 	return &s, f.err
 }
 
-func (f *fakeAPI) PutService(_ context.Context, s tailscale.Service) (*tailscale.Service, error) {
+func (f fakeServices) PutService(_ context.Context, s tailscale.Service) (*tailscale.Service, error) {
 	if old, ok := f.services[s.Name]; ok && !cmp.Equal(old.Addrs, s.Addrs) {
 		return nil, &tailscale.Error{Class: tailscale.ClassInvalid, Message: "addresses must be given back"}
 	}
@@ -97,23 +108,23 @@ func (f *fakeAPI) PutService(_ context.Context, s tailscale.Service) (*tailscale
 	return &s, f.err
 }
 
-func (f *fakeAPI) DeleteService(_ context.Context, name string) error {
+func (f fakeServices) DeleteService(_ context.Context, name string) error {
 	delete(f.services, name)
 	f.writes++
 	return f.err
 }
 
-func (f *fakeAPI) Hosts(context.Context, string) ([]tailscale.Host, error) {
+func (f fakeServices) Hosts(context.Context, string) ([]tailscale.Host, error) {
 	f.hostCalls++
 	return f.hosts, f.err
 }
 
-func (f *fakeAPI) HostApproval(_ context.Context, _, id string) (tailscale.HostApproval, error) {
+func (f fakeServices) HostApproval(_ context.Context, _, id string) (tailscale.HostApproval, error) {
 	f.approvalCalls++
 	return tailscale.HostApproval{Approved: slices.Contains(f.approved, id), AutoApproved: f.autoApproved}, f.err
 }
 
-func (f *fakeAPI) ApproveHost(_ context.Context, _, id string) (bool, error) {
+func (f fakeServices) ApproveHost(_ context.Context, _, id string) (bool, error) {
 	if f.forbid {
 		return false, nil
 	}
@@ -121,7 +132,7 @@ func (f *fakeAPI) ApproveHost(_ context.Context, _, id string) (bool, error) {
 	return true, f.err
 }
 
-func (f *fakeAPI) DevicesAt(_ context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error) {
+func (f fakeDevices) DevicesAt(_ context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error) {
 	if staleness != tailscale.Cached && f.fresh != nil {
 		f.freshLists++
 		return f.fresh, apiTime, f.err
@@ -201,7 +212,7 @@ func connect(t *testing.T, f *fakeAPI, rs reports, mg *v1alpha1.VIPService) (man
 	t.Helper()
 	c := &connector{
 		connect: func(context.Context, resource.ModernManaged) (connection, error) {
-			return connection{api: f, clusterID: "cluster", memory: &f.product}, nil
+			return connection{api: f.areas(), clusterID: "cluster", memory: &f.product}, nil
 		},
 		reports:   func(context.Context, string, string) (reports, error) { return rs, nil },
 		pods:      kubePods{kube: newKube(t)},
