@@ -106,7 +106,7 @@ func (c *cluster) start(t *testing.T, name string, drain time.Duration, duties .
 
 // end ends the context of a replica.
 func (c *cluster) end(name string) {
-	c.note(name + " is told to end")
+	c.note(name + " is asked to end")
 	c.ends[name]()
 	delete(c.ends, name)
 }
@@ -157,7 +157,7 @@ func TestRun(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 
-		// events happen at times since the start. After half an hour each replica is told to end.
+		// events happen at times since the start. After half an hour each replica is asked to end.
 		events map[time.Duration]func(*testing.T, *cluster)
 		want   []string
 	}{
@@ -166,7 +166,7 @@ func TestRun(t *testing.T) {
 			events: map[time.Duration]func(*testing.T, *cluster){
 				0: func(t *testing.T, c *cluster) { c.start(t, "a", time.Minute, "x", "y") },
 			},
-			want: []string{"a begins x", "a begins y", "a is told to end", "a ends x", "a ends y", "a returns, Lease of no replica"},
+			want: []string{"a begins x", "a begins y", "a is asked to end", "a ends x", "a ends y", "a returns, Lease of no replica"},
 		},
 		"NoDuties": {
 			reason: "A replica without duties holds the Lease.",
@@ -174,7 +174,7 @@ func TestRun(t *testing.T) {
 				0:           func(t *testing.T, c *cluster) { c.start(t, "a", 0) },
 				time.Minute: func(t *testing.T, c *cluster) { c.note("Lease of " + c.holder(t)) },
 			},
-			want: []string{"Lease of a for 15s", "a is told to end", "a returns, Lease of no replica"},
+			want: []string{"Lease of a for 15s", "a is asked to end", "a returns, Lease of no replica"},
 		},
 		"Successor": {
 			reason: "Another replica begins its duties when the first has ended its own, however long that takes, and at once then.",
@@ -184,7 +184,7 @@ func TestRun(t *testing.T) {
 				10 * time.Minute:               func(_ *testing.T, c *cluster) { c.end("a") },
 				11*time.Minute + 5*time.Second: func(_ *testing.T, c *cluster) { c.note("a few seconds later") },
 			},
-			want: []string{"a begins x", "a is told to end", "a ends x", "a returns, Lease of no replica", "b begins x", "a few seconds later", "b is told to end", "b ends x", "b returns, Lease of no replica"},
+			want: []string{"a begins x", "a is asked to end", "a ends x", "a returns, Lease of no replica", "b begins x", "a few seconds later", "b is asked to end", "b ends x", "b returns, Lease of no replica"},
 		},
 		"Waiting": {
 			reason: "A replica that waits for the Lease ends without duties, and leaves the Lease to its holder.",
@@ -193,7 +193,7 @@ func TestRun(t *testing.T) {
 				time.Second:      func(t *testing.T, c *cluster) { c.start(t, "b", 0, "x") },
 				10 * time.Minute: func(_ *testing.T, c *cluster) { c.end("b") },
 			},
-			want: []string{"a begins x", "b is told to end", "b returns, Lease of a for 15s", "a is told to end", "a ends x", "a returns, Lease of no replica"},
+			want: []string{"a begins x", "b is asked to end", "b returns, Lease of a for 15s", "a is asked to end", "a ends x", "a returns, Lease of no replica"},
 		},
 		"Ended": {
 			reason: "A replica whose context has ended takes no Lease.",
@@ -205,7 +205,7 @@ func TestRun(t *testing.T) {
 				time.Second: func(_ *testing.T, c *cluster) { c.end("a") },
 				time.Minute: func(_ *testing.T, c *cluster) { c.answer(nil, nil) },
 			},
-			want: []string{"a is told to end", "a returns, Lease of no replica, which does not exist"},
+			want: []string{"a is asked to end", "a returns, Lease of no replica, which does not exist"},
 		},
 		"Killed": {
 			reason: "A replica waits for the Lease of one that was killed to expire, and takes it within seconds then.",
@@ -214,7 +214,7 @@ func TestRun(t *testing.T) {
 				leaseTime - time.Millisecond: func(_ *testing.T, c *cluster) { c.note("the Lease expires") },
 				leaseTime + 5*time.Second:    func(_ *testing.T, c *cluster) { c.note("a few seconds later") },
 			},
-			want: []string{"Lease of gone", "the Lease expires", "a begins x", "a few seconds later", "a is told to end", "a ends x", "a returns, Lease of no replica"},
+			want: []string{"Lease of gone", "the Lease expires", "a begins x", "a few seconds later", "a is asked to end", "a ends x", "a returns, Lease of no replica"},
 		},
 		"Deleted": {
 			reason: "A holder creates a Lease again that is deleted, and its duties go on.",
@@ -228,7 +228,7 @@ func TestRun(t *testing.T) {
 				},
 				2 * time.Minute: func(t *testing.T, c *cluster) { c.note("Lease of " + c.holder(t)) },
 			},
-			want: []string{"a begins x", "Lease of no replica, which does not exist", "Lease of a for 15s", "a is told to end", "a ends x", "a returns, Lease of no replica"},
+			want: []string{"a begins x", "Lease of no replica, which does not exist", "Lease of a for 15s", "a is asked to end", "a ends x", "a returns, Lease of no replica"},
 		},
 		"Interrupted": {
 			reason: "An API server that fails for less than the time to renew ends no duty.",
@@ -237,7 +237,7 @@ func TestRun(t *testing.T) {
 				time.Minute:                 func(_ *testing.T, c *cluster) { c.answer(errDown, nil); c.note("the API server fails") },
 				time.Minute + 5*time.Second: func(_ *testing.T, c *cluster) { c.answer(nil, nil); c.note("it answers") },
 			},
-			want: []string{"a begins x", "the API server fails", "it answers", "a is told to end", "a ends x", "a returns, Lease of no replica"},
+			want: []string{"a begins x", "the API server fails", "it answers", "a is asked to end", "a ends x", "a returns, Lease of no replica"},
 		},
 		"Lost": {
 			reason: "One that fails for longer ends the duties before another replica may have the Lease. They begin again afterwards.",
@@ -247,7 +247,7 @@ func TestRun(t *testing.T) {
 				time.Minute + leaseTime - tryTime: func(_ *testing.T, c *cluster) { c.note("the Lease may expire") },
 				2 * time.Minute:                   func(_ *testing.T, c *cluster) { c.answer(nil, nil); c.note("it answers") },
 			},
-			want: []string{"a begins x", "a begins y", "the API server fails", "a ends x", "a ends y", "the Lease may expire", "it answers", "a begins x", "a begins y", "a is told to end", "a ends x", "a ends y", "a returns, Lease of no replica"},
+			want: []string{"a begins x", "a begins y", "the API server fails", "a ends x", "a ends y", "the Lease may expire", "it answers", "a begins x", "a begins y", "a is asked to end", "a ends x", "a ends y", "a returns, Lease of no replica"},
 		},
 		"LostAtTheEnd": {
 			reason: "A replica that has lost the Lease ends without it.",
@@ -256,7 +256,7 @@ func TestRun(t *testing.T) {
 				time.Minute:     func(_ *testing.T, c *cluster) { c.answer(errDown, nil); c.note("the API server fails") },
 				2 * time.Minute: func(_ *testing.T, c *cluster) { c.end("a") },
 			},
-			want: []string{"a begins x", "the API server fails", "a ends x", "a is told to end", "a returns, Lease of a for 15s"},
+			want: []string{"a begins x", "the API server fails", "a ends x", "a is asked to end", "a returns, Lease of a for 15s"},
 		},
 		"SlowDuty": {
 			reason: "A duty that takes long to end is not begun a second time before, though the Lease is free.",
@@ -266,7 +266,7 @@ func TestRun(t *testing.T) {
 				time.Minute + 20*time.Second: func(_ *testing.T, c *cluster) { c.answer(nil, nil); c.note("it answers") },
 				8 * time.Minute:              func(_ *testing.T, c *cluster) { c.note("minutes later") },
 			},
-			want: []string{"a begins x", "the API server fails", "it answers", "minutes later", "a ends x", "a begins x", "a is told to end", "a ends x", "a returns, Lease of no replica"},
+			want: []string{"a begins x", "the API server fails", "it answers", "minutes later", "a ends x", "a begins x", "a is asked to end", "a ends x", "a returns, Lease of no replica"},
 		},
 		"Taken": {
 			reason: "A holder whose Lease another replica has taken ends its duties, leaves the Lease alone, and waits for it.",
@@ -275,7 +275,7 @@ func TestRun(t *testing.T) {
 				time.Minute:                  func(t *testing.T, c *cluster) { c.answer(nil, errConflict); c.give(t, "other") },
 				time.Minute + 14*time.Second: func(t *testing.T, c *cluster) { c.answer(nil, nil); c.note("Lease of " + c.holder(t)) },
 			},
-			want: []string{"a begins x", "Lease of other", "a ends x", "Lease of other for 15s", "a begins x", "a is told to end", "a ends x", "a returns, Lease of no replica"},
+			want: []string{"a begins x", "Lease of other", "a ends x", "Lease of other for 15s", "a begins x", "a is asked to end", "a ends x", "a returns, Lease of no replica"},
 		},
 	}
 	for name, tc := range cases {

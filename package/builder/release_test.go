@@ -293,7 +293,7 @@ func TestReleasePublic(t *testing.T) {
 		want            string
 	}{
 		"Public":        {reason: "Everybody may pull.", private: false, public: true},
-		"StillPrivate":  {reason: "What only the pusher may pull is no public release.", private: true, public: true, want: "does not show it to everybody"},
+		"StillPrivate":  {reason: "A release that only the pusher may pull is not public.", private: true, public: true, want: "does not show it to everybody"},
 		"PrivateMirror": {reason: "Without --public, a registry may be private.", private: true, public: false},
 	}
 	for name, tc := range cases {

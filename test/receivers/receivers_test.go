@@ -162,7 +162,7 @@ func typeName(e ast.Expr) string {
 	return ""
 }
 
-// tooMany returns the types that reach the limit, sorted. A type without a method of its own answers
+// tooMany returns the types that reach the limit, sorted. A type without own methods answers
 // nothing: it joins others, such as the areas of an API for an interface.
 func (m methodSet) tooMany() []string {
 	var out []string
@@ -253,7 +253,7 @@ func TestTooMany(t *testing.T) {
 			sources: map[string]string{"a": "package a\ntype T struct{ u U }\ntype U struct{}\n" + methods("T", 0, 2) + methods("U", 2, limit)},
 		},
 		"Joined": {
-			reason:  "A type without a method of its own joins others.",
+			reason:  "A type without own methods joins others.",
 			sources: map[string]string{"a": "package a\ntype T struct{ U; V }\ntype (U struct{}; V struct{})\n" + methods("U", 0, limit/2) + methods("V", limit/2, limit)},
 		},
 		"Generated": {

@@ -83,7 +83,7 @@ func TestPolicyGuard(t *testing.T) {
 				got = result{name: g.String(), targets: len(g.targets), selectors: len(g.selectors), elsewhere: g.elsewhere}
 			}
 			if err != nil {
-				// What follows is the decoder's.
+				// The decoder writes the rest.
 				got.err = err.Error()[:min(len(err.Error()), len(tc.want.err))]
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(result{})); diff != "" {

@@ -112,13 +112,13 @@ func protected(protector string, services ...string) map[string]string {
 // grant returns a ReferenceGrant in a namespace for policies of a kind in namespace edge, to the objects
 // of a kind. An empty name is for all objects.
 func grant(namespace, policy, kind, name string) refgrant.Grants {
-	to := gwapiv1beta1.ReferenceGrantTo{Group: gwapiv1.GroupName, Kind: gwapiv1.Kind(kind)}
+	target := gwapiv1beta1.ReferenceGrantTo{Group: gwapiv1.GroupName, Kind: gwapiv1.Kind(kind)}
 	if name != "" {
-		to.Name = ptr.To(gwapiv1.ObjectName(name))
+		target.Name = ptr.To(gwapiv1.ObjectName(name))
 	}
 	return refgrant.Grants{{Namespace: namespace, Name: "policies"}: {
 		From: []gwapiv1beta1.ReferenceGrantFrom{{Group: "gateway.envoyproxy.io", Kind: gwapiv1.Kind(policy), Namespace: "edge"}},
-		To:   []gwapiv1beta1.ReferenceGrantTo{to},
+		To:   []gwapiv1beta1.ReferenceGrantTo{target},
 	}}
 }
 
@@ -329,7 +329,7 @@ func TestProtectors(t *testing.T) {
 			r.Listeners = append(r.Listeners, w.listeners[2])
 			w.facts.Guards = []*Guard{guardOf(t, "SecurityPolicy", "shop", refs(ref("Gateway", "web", "db")))}
 		}, want: protected("SecurityPolicy shop/jwt", "shop/db", "shop/app", "shop/api")},
-		"NoListeners": {reason: "A route without a listener is protected by policies of its own alone.", change: func(w *world) {
+		"NoListeners": {reason: "A route without a listener is protected by the policies that name it alone.", change: func(w *world) {
 			w.find("TCPRoute", "shop/db").Listeners, w.find("GRPCRoute", "shop/app").Listeners = nil, nil
 			w.facts.Guards = []*Guard{guardOf(t, "SecurityPolicy", "shop", refs(ref("Gateway", "web", "https"), ref("TCPRoute", "db", "")))}
 		}, want: protected("SecurityPolicy shop/jwt", "shop/db", "lab/lab")},

@@ -21,8 +21,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// client returns a client of the lab's API server. What many sets of proxies wait for at a time is watched
-// with it: programs that ask again and again would take the processors that are measured.
+// client returns a client of the lab's API server. Many sets of proxies wait at a time, and programs that ask
+// again and again would take the processors that are measured.
 func (l *Lab) client() (client.WithWatch, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", l.env["KUBECONFIG"])
 	if err != nil {
