@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -106,11 +107,11 @@ func (c *releaseCmd) plugin(ctx context.Context, system, arch string, license []
 // compileFor compiles a static binary. Its variables, by PACKAGE.NAME of packages in internal, get these
 // values.
 func compileFor(ctx context.Context, main, system, arch string, variables map[string]string, out string) error {
-	ld := "-s -w"
+	ld := []string{"-s", "-w"}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
-		ld += " -X github.com/tailscale-gateway/tailscale-gateway/internal/" + name + "=" + variables[name]
+		ld = append(ld, "-X", "github.com/tailscale-gateway/tailscale-gateway/internal/"+name+"="+variables[name])
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ld, "-o", out, main)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(ld, " "), "-o", out, main)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return errors.Wrapf(cmd.Run(), "cannot compile %s", main)
