@@ -71,13 +71,19 @@ type methodOutcome struct {
 }
 
 // clientMethods returns the names of all exported methods of Client's resources that call the API: the
-// name of the resource, a dot and that of the method.
-func clientMethods() []string {
+// name of the resource, a dot and that of the method. It fails the test if Client has another method.
+func clientMethods(t *testing.T) []string {
+	t.Helper()
 	var names []string
 	ct := reflect.TypeFor[*Client]()
 	for i := range ct.NumMethod() {
 		resource := ct.Method(i)
-		if resource.Type.NumIn() != 1 || resource.Name == "RoundTripper" { // Guarded, Signing and RoundTripper send nothing.
+		switch resource.Name {
+		case "Guarded", "Signing", "RoundTripper": // Send nothing.
+			continue
+		}
+		if resource.Type.NumIn() != 1 || resource.Type.NumOut() != 1 || !strings.HasSuffix(resource.Type.Out(0).Name(), "Resource") {
+			t.Errorf("Client.%s returns no resource: no test of all calls knows it", resource.Name)
 			continue
 		}
 		for j := range resource.Type.Out(0).NumMethod() {
