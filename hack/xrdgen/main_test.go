@@ -42,6 +42,8 @@ spec:
 const xrd = header + `apiVersion: apiextensions.crossplane.io/v2
 kind: CompositeResourceDefinition
 metadata:
+  labels:
+    app.kubernetes.io/part-of: tailscale-gateway
   name: things.example.org
 spec:
   defaultCompositionRef:
