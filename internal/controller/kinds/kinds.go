@@ -123,13 +123,9 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 	name := k.GroupVersionKind.Kind
 	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: sanitizingRecorder{o.Recorder(mgr, name)}}
 	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Recording(k.facts()).Residing(k.residence(env)).Connect
-	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
-	if k.Connector != nil {
-		c = k.Connector(env, connect)
-	}
 	var r reconcile.Reconciler = o.Reconciler(mgr, k.GroupVersionKind,
 		managed.WithTypedExternalConnector[T](&permitted[T]{
-			TypedExternalConnector: &backingOff[T]{TypedExternalConnector: &sanitizing[T]{TypedExternalConnector: &attempting[T]{TypedExternalConnector: c}}, refusals: newRefusals(o.PassiveClock())},
+			TypedExternalConnector: &backingOff[T]{TypedExternalConnector: k.External(env, connect), refusals: newRefusals(o.PassiveClock())},
 			permits:                o.Permits,
 			record:                 env.Record,
 			remaining:              k.remaining,
@@ -162,6 +158,16 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 		b = k.Watch(b, env)
 	}
 	return errors.Wrapf(b.Complete(o.Limit(name, r)), "cannot set up the controller of kind %s", name)
+}
+
+// External returns the connector of the kind with what it needs from any caller that reconciles an
+// object: its clients clean the status, and record how a Create failed.
+func (k Kind[T]) External(env Env, connect Connect) managed.TypedExternalConnector[T] {
+	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
+	if k.Connector != nil {
+		c = k.Connector(env, connect)
+	}
+	return &sanitizing[T]{TypedExternalConnector: &attempting[T]{TypedExternalConnector: c}}
 }
 
 // initializers returns an initializer that sets the external name, if the spec determines it.
