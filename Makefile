@@ -177,8 +177,8 @@ test-mutants: ## Lay one fault after the other over functions and the proxies' o
 
 # The folders of test/ by what their tests need; those of test/e2e and test/render have targets below. RUN is a
 # pattern of tests, and ARGS are arguments of them.
-.PHONY: test-bench test-conformance test-docs test-gitops test-load test-receivers test-references test-retry test-skew
-test-bench test-conformance test-docs test-gitops test-load test-receivers test-references test-retry test-skew: test-%:
+.PHONY: test-bench test-conformance test-docs test-gitops test-lifecycle test-load test-receivers test-references test-retry test-skew
+test-bench test-conformance test-docs test-gitops test-lifecycle test-load test-receivers test-references test-retry test-skew: test-%:
 	$(GO_TEST) -run='$(RUN)' ./test/$*/... $(if $(ARGS),-args $(ARGS))
 
 .PHONY: test-apiserver test-extension test-integration test-restore test-standalone test-tailscaled

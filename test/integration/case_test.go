@@ -8,10 +8,10 @@ package integration
 import (
 	"encoding/json"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 // A step of the lifecycle matrix that a kind may skip.
@@ -35,6 +35,10 @@ const (
 type kindCase[T resource.ModernManaged] struct {
 	// Kind as in manifests.
 	Kind string
+
+	// Shared has New, Check, Drift and Update for kinds that cluster/acceptance runs, too. Those of
+	// them that are set here replace the shared ones.
+	Shared lifecycle.Case[T]
 
 	// New returns the smallest object that becomes Ready.
 	New func(e *env) T
@@ -101,6 +105,26 @@ type kindCase[T resource.ModernManaged] struct {
 	Bad []badInput[T]
 }
 
+// caseNames are what the objects of shared cases use in a tailnet.
+var caseNames = lifecycle.Names{Prefix: "case", Tags: []v1alpha1.Tag{"tag:k8s", "tag:web"}}
+
+// share sets the functions that the case has only as shared ones.
+func (k *kindCase[T]) share() {
+	c := k.Shared
+	if k.New == nil && c.New != nil {
+		k.New = func(*env) T { return c.New() }
+	}
+	if k.Check == nil && c.Check != nil {
+		k.Check = func(e *env, mg T) error { return c.Check(e.Context(), e.tailnet, mg) }
+	}
+	if k.Drift == nil && c.Drift != nil {
+		k.Drift = func(e *env, mg T) { e.must(c.Drift(e.Context(), e.tailnet, mg)) }
+	}
+	if k.Update == nil && c.Update != nil {
+		k.Update = func(_ *env, mg T) { c.Update(mg) }
+	}
+}
+
 // A badInput is a mistake that the schema must reject.
 type badInput[T resource.ModernManaged] struct {
 	// Name of the case, in PascalCase.
@@ -121,6 +145,7 @@ type anyCase = kindCase[resource.ModernManaged]
 
 // erase removes the type of a kindCase.
 func (k kindCase[T]) erase() anyCase {
+	k.share()
 	out := anyCase{
 		Kind: k.Kind, Seed: k.Seed, Others: k.Others, Count: k.Count, Parts: k.Parts,
 		Refused: k.Refused, Connection: k.Connection, Scope: k.Scope, Optional: k.Optional, Skip: k.Skip,
@@ -149,14 +174,6 @@ func (k kindCase[T]) erase() anyCase {
 		})
 	}
 	return out
-}
-
-// differ compares the actual with the desired value, for Check.
-func differ(want, got any) error {
-	if d := cmp.Diff(want, got); d != "" {
-		return errors.Errorf("-want, +got:\n%s", d)
-	}
-	return nil
 }
 
 // snapshot returns a value as JSON, for a later comparison.

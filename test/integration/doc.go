@@ -8,8 +8,9 @@
 //	make test-integration
 //	go test -tags=integration -parallel=32 ./test/integration/ -run 'TestLifecycle/VIPService'
 //
-// Each kind has a file, kind_KIND_test.go, with a function that returns a kindCase, and a line in
-// kindCases (cases_test.go). The package runs for each kind
+// Each kind has a file, kind_KIND_test.go, which adds a kindCase. Kinds that are safe in any tailnet take
+// the functions of their case from test/lifecycle, where cluster/acceptance runs them against a real
+// tailnet, too. The package runs for each kind
 //   - TestLifecycle: create, rest, pause, drift, update, delete; orphan; refuse and
 //     adopt; observe-only; a management policy without Update; a connection Secret
 //     that was lost; credentials that are missing or wrong and fixed later; a
@@ -23,8 +24,8 @@
 //
 // # How to add a kind
 //
-// kindCase (case_test.go) documents each field, and kind_vipservice_test.go is a short model. In
-// short:
+// kindCase (case_test.go) documents each field, and kind_vipservice_test.go with
+// test/lifecycle/vipservice.go is a short model. In short:
 //   - New returns the smallest object that becomes Ready. Name, namespace, provider
 //     config, management policies and connection Secret are set by the harness.
 //   - Check returns an error unless the tailnet matches the object. Drift,

@@ -6,17 +6,14 @@
 package integration
 
 import (
-	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	tsclient "tailscale.com/client/tailscale/v2"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
-
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 func init() { addCase(authKeyCase()) }
@@ -28,13 +25,9 @@ func authKeyCase() kindCase[*v1alpha1.AuthKey] {
 		return r
 	}
 	return kindCase[*v1alpha1.AuthKey]{
-		Kind:  v1alpha1.AuthKeyKind,
-		Scope: "auth_keys",
-		New: func(*env) *v1alpha1.AuthKey {
-			return &v1alpha1.AuthKey{Spec: v1alpha1.AuthKeySpec{ForProvider: v1alpha1.AuthKeyParameters{
-				Description: "made by us", Tags: []v1alpha1.Tag{"tag:k8s"}, Expiry: &metav1.Duration{Duration: time.Hour},
-			}}}
-		},
+		Kind:   v1alpha1.AuthKeyKind,
+		Scope:  "auth_keys",
+		Shared: lifecycle.AuthKey(caseNames),
 		Others: func(e *env) func() (any, error) {
 			k, err := e.tailnet.Keys().CreateAuthKey(e.Context(), request("tag:k8s"))
 			e.must(err)
@@ -44,36 +37,6 @@ func authKeyCase() kindCase[*v1alpha1.AuthKey] {
 			all, err := e.tailnet.Keys().List(e.Context(), true)
 			e.must(err)
 			return len(all)
-		},
-		Check: func(e *env, mg *v1alpha1.AuthKey) error {
-			id := xpmeta.GetExternalName(mg)
-			if id == "" {
-				return errors.New("there is no external name")
-			}
-			k, err := e.tailnet.Keys().Get(e.Context(), id)
-			if err != nil {
-				return err
-			}
-			type seen struct {
-				Described, Invalid, Reusable, Ephemeral bool
-				Tags                                    []string
-				Life                                    time.Duration
-			}
-			p, c := mg.Spec.ForProvider, k.Capabilities.Devices.Create
-			slices.Sort(c.Tags)
-			return differ(
-				seen{Described: true, Reusable: p.Reusable, Ephemeral: p.Ephemeral, Tags: texts(p.Tags), Life: p.Expiry.Duration},
-				seen{
-					Described: strings.HasSuffix(k.Description, p.Description), Invalid: k.Invalid, Reusable: c.Reusable, Ephemeral: c.Ephemeral,
-					Tags: c.Tags, Life: k.Expires.Sub(k.Created),
-				})
-		},
-		Drift: func(e *env, mg *v1alpha1.AuthKey) {
-			e.must(e.tailnet.Keys().Delete(e.Context(), xpmeta.GetExternalName(mg)))
-		},
-		Update: func(_ *env, mg *v1alpha1.AuthKey) {
-			p := &mg.Spec.ForProvider
-			p.Tags, p.Reusable, p.Description = []v1alpha1.Tag{"tag:k8s", "tag:web"}, true, "changed by us"
 		},
 		Foreign: func(e *env, _ *v1alpha1.AuthKey) string {
 			k, err := e.tailnet.Keys().CreateAuthKey(e.Context(), request("tag:web"))

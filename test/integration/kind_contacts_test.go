@@ -10,6 +10,7 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 func init() { addCase(contactsCase()) }
@@ -49,7 +50,7 @@ func contactsCase() kindCase[*v1alpha1.Contacts] {
 			if p.Support != nil {
 				want.Support, got.Support = *p.Support, v1alpha1.ContactEmail(all.Support.Email)
 			}
-			return differ(want, got)
+			return lifecycle.Differ(want, got)
 		},
 		Drift: func(e *env, _ *v1alpha1.Contacts) { set(e, tsclient.ContactSecurity, "changed@example.com") },
 		Update: func(_ *env, mg *v1alpha1.Contacts) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 func init() { addCase(deviceCase()) }
@@ -75,7 +76,7 @@ func deviceCase() kindCase[*v1alpha1.Device] {
 			if p.Name == nil || p.Routes == nil || p.KeyExpiryDisabled == nil {
 				return errors.New("the object names too little to check")
 			}
-			want := seen{Name: *p.Name, Tags: texts(p.Tags), Routes: texts(append(slices.Clone(*p.Routes), exitNode...)), KeyExpiryDisabled: *p.KeyExpiryDisabled, Attributes: map[string]any{}}
+			want := seen{Name: *p.Name, Tags: lifecycle.Texts(p.Tags), Routes: lifecycle.Texts(append(slices.Clone(*p.Routes), exitNode...)), KeyExpiryDisabled: *p.KeyExpiryDisabled, Attributes: map[string]any{}}
 			for _, a := range p.PostureAttributes {
 				if a.String != nil {
 					want.Attributes[a.Key] = *a.String
@@ -86,13 +87,13 @@ func deviceCase() kindCase[*v1alpha1.Device] {
 			}
 			slices.Sort(d.Tags)
 			name, _, _ := strings.Cut(d.Name, ".")
-			got := seen{Name: name, Tags: d.Tags, Routes: texts(d.EnabledRoutes), KeyExpiryDisabled: d.KeyExpiryDisabled, Attributes: map[string]any{}}
+			got := seen{Name: name, Tags: d.Tags, Routes: lifecycle.Texts(d.EnabledRoutes), KeyExpiryDisabled: d.KeyExpiryDisabled, Attributes: map[string]any{}}
 			for k, v := range attrs.Attributes {
 				if strings.HasPrefix(k, "custom:") {
 					got.Attributes[k] = v
 				}
 			}
-			return differ(want, got)
+			return lifecycle.Differ(want, got)
 		},
 		Drift: func(e *env, mg *v1alpha1.Device) {
 			ds, id := e.tailnet.Devices(), nodeID(mg)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 func init() { addCase(discoveryCase()) }
@@ -49,7 +50,7 @@ func discoveryCase() kindCase[*v1alpha1.Discovery] {
 			for _, d := range mg.Status.AtProvider.Discovered {
 				got = append(got, d.Name)
 			}
-			return differ(finds[mg.Spec.ForProvider.Include[0]], got)
+			return lifecycle.Differ(finds[mg.Spec.ForProvider.Include[0]], got)
 		},
 		Update: func(_ *env, mg *v1alpha1.Discovery) { mg.Spec.ForProvider.Include = []string{"*laptop"} },
 		Skip: map[step]string{

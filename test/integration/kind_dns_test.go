@@ -11,6 +11,7 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 func init() { addCase(dnsCase()) }
@@ -88,7 +89,7 @@ func dnsCase() kindCase[*v1alpha1.DNS] {
 			for _, s := range p.SplitDNS {
 				want.Split[s.Domain] = s.Nameservers
 			}
-			return differ(want, got)
+			return lifecycle.Differ(want, got)
 		},
 		Drift: func(e *env, _ *v1alpha1.DNS) {
 			e.must(e.tailnet.DNS().SetNameservers(e.Context(), []string{"9.9.9.9"}))

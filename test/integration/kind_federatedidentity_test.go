@@ -12,6 +12,7 @@ import (
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 func init() { addCase(federatedIdentityCase()) }
@@ -48,8 +49,8 @@ func federatedIdentityCase() kindCase[*v1alpha1.FederatedIdentity] {
 				return errors.Errorf("the audience is %q", k.Audience)
 			}
 			return errors.Join(
-				differ([]string{p.Issuer, p.Subject}, []string{k.Issuer, k.Subject}), differ(p.CustomClaimRules, k.CustomClaimRules),
-				differ(texts(p.Scopes), texts(k.Scopes)), differ(texts(p.Tags), texts(k.Tags)))
+				lifecycle.Differ([]string{p.Issuer, p.Subject}, []string{k.Issuer, k.Subject}), lifecycle.Differ(p.CustomClaimRules, k.CustomClaimRules),
+				lifecycle.Differ(lifecycle.Texts(p.Scopes), lifecycle.Texts(k.Scopes)), lifecycle.Differ(lifecycle.Texts(p.Tags), lifecycle.Texts(k.Tags)))
 		},
 		Drift: func(e *env, mg *v1alpha1.FederatedIdentity) {
 			_, err := e.tailnet.Keys().SetFederatedIdentity(e.Context(), xpmeta.GetExternalName(mg), tsclient.SetFederatedIdentityRequest{

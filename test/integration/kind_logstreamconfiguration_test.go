@@ -14,6 +14,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 // siem is the name of a Secret with a token of another system.
@@ -75,7 +76,7 @@ func logstreamConfigurationCase() kindCase[*v1alpha1.LogstreamConfiguration] {
 				return err
 			}
 			p := mg.Spec.ForProvider
-			return differ(
+			return lifecycle.Differ(
 				seen{Destination: p.DestinationType, URL: p.URL, User: p.User, Minutes: int(ptr.Deref(p.UploadPeriodMinutes, 0))},
 				seen{Destination: string(l.DestinationType), URL: l.URL, User: l.User, Minutes: l.UploadPeriodMinutes})
 		},

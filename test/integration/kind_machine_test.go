@@ -14,6 +14,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 const machineHostname = "proxy-0"
@@ -62,7 +63,7 @@ func machineCase() kindCase[*v1alpha1.Machine] {
 				return err
 			}
 			slices.Sort(d.Tags)
-			return differ(texts(mg.Spec.ForProvider.Tags), d.Tags)
+			return lifecycle.Differ(lifecycle.Texts(mg.Spec.ForProvider.Tags), d.Tags)
 		},
 		Drift: func(e *env, _ *v1alpha1.Machine) {
 			d, err := device(e)

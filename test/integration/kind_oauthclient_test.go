@@ -14,6 +14,7 @@ import (
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 const noNaturalName = "only the ID identifies a client, so no other can be mistaken for it"
@@ -61,7 +62,7 @@ func oauthClientCase() kindCase[*v1alpha1.OAuthClient] {
 			if !strings.HasSuffix(k.Description, " "+p.Description) {
 				return errors.Errorf("the description is %q", k.Description)
 			}
-			return errors.Join(differ(texts(p.Scopes), texts(k.Scopes)), differ(texts(p.Tags), texts(k.Tags)))
+			return errors.Join(lifecycle.Differ(lifecycle.Texts(p.Scopes), lifecycle.Texts(k.Scopes)), lifecycle.Differ(lifecycle.Texts(p.Tags), lifecycle.Texts(k.Tags)))
 		},
 		Drift: func(e *env, mg *v1alpha1.OAuthClient) {
 			_, err := e.tailnet.Keys().SetOAuthClient(e.Context(), xpmeta.GetExternalName(mg), tsclient.SetOAuthClientRequest{Scopes: []string{"all"}})

@@ -7,6 +7,7 @@ package integration
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 // policyOwners matches owners in a policy file.
@@ -28,7 +30,9 @@ func policyFragmentCase() kindCase[*v1alpha1.PolicyFragment] {
 	const (
 		others = "\t\"hosts\": {\n\t\t// gateway.tailscale.com/owner=far/default/others\n\t\t\"others\": \"10.9.9.9\", // by others\n\t},\n"
 		theirs = "far/default/theirs"
+		tag    = "tag:shop"
 	)
+	c := lifecycle.PolicyFragment(caseNames)
 	read := func(e *env) string {
 		p, err := e.tailnet.PolicyFile().Raw(e.Context())
 		e.must(err)
@@ -41,23 +45,18 @@ func policyFragmentCase() kindCase[*v1alpha1.PolicyFragment] {
 		}
 		e.must(e.tailnet.PolicyFile().Set(e.Context(), strings.Replace(text, from, to, 1), ""))
 	}
-	// The sections that the object names.
-	type sections struct {
-		TagOwners     map[string][]string `json:"tagOwners"`
-		Hosts         map[string]string   `json:"hosts"`
-		AutoApprovers struct {
-			Services map[string][]string `json:"services"`
-		} `json:"autoApprovers"`
-		Grants []json.RawMessage `json:"grants"`
-	}
 	return kindCase[*v1alpha1.PolicyFragment]{
-		Kind: v1alpha1.PolicyFragmentKind,
+		Kind:   v1alpha1.PolicyFragmentKind,
+		Shared: c,
+		// The fragment's own tag may host its service.
 		New: func(*env) *v1alpha1.PolicyFragment {
-			return &v1alpha1.PolicyFragment{Spec: v1alpha1.PolicyFragmentSpec{ForProvider: v1alpha1.PolicyFragmentParameters{
-				TagOwners:     map[string][]string{"tag:shop": {"tag:k8s-operator"}},
-				Hosts:         map[string]string{"shop-db": "10.0.0.1"},
-				AutoApprovers: &v1alpha1.PolicyAutoApprovers{Services: map[string][]string{"svc:shop": {"tag:shop"}}},
-			}}}
+			mg := c.New()
+			p := &mg.Spec.ForProvider
+			p.TagOwners = map[string][]string{tag: {"tag:k8s-operator"}}
+			for service := range p.AutoApprovers.Services {
+				p.AutoApprovers.Services[service] = []string{tag}
+			}
+			return mg
 		},
 		Others: func(e *env) func() (any, error) {
 			replace(e, "\n}\n", "\n"+others+"}\n")
@@ -75,52 +74,49 @@ func policyFragmentCase() kindCase[*v1alpha1.PolicyFragment] {
 			return len(found)
 		},
 		Check: func(e *env, mg *v1alpha1.PolicyFragment) error {
+			if err := c.Check(e.Context(), e.tailnet, mg); err != nil {
+				return err
+			}
 			std, err := hujson.Standardize([]byte(read(e)))
 			if err != nil {
 				return err
 			}
-			var got sections
-			if err := json.Unmarshal(std, &got); err != nil {
+			var file struct {
+				TagOwners map[string][]string `json:"tagOwners"`
+				Grants    []json.RawMessage   `json:"grants"`
+			}
+			if err := json.Unmarshal(std, &file); err != nil {
 				return err
 			}
 			p := mg.Spec.ForProvider
-			for t, o := range p.TagOwners {
-				if err := differ(o, got.TagOwners[t]); err != nil {
-					return errors.Wrapf(err, "tagOwners %s", t)
-				}
-			}
-			for h, a := range p.Hosts {
-				if err := differ(a, got.Hosts[h]); err != nil {
-					return errors.Wrapf(err, "hosts %s", h)
-				}
-			}
-			if p.AutoApprovers == nil && got.AutoApprovers.Services["svc:shop"] != nil {
-				return errors.New("svc:shop still has approvers")
-			}
-			if p.AutoApprovers != nil {
-				if err := differ(p.AutoApprovers.Services["svc:shop"], got.AutoApprovers.Services["svc:shop"]); err != nil {
-					return errors.Wrap(err, "approvers of svc:shop")
-				}
+			if err := lifecycle.Differ(p.TagOwners[tag], file.TagOwners[tag]); err != nil {
+				return errors.Wrapf(err, "tagOwners %s", tag)
 			}
 			// One grant is in the file from the beginning.
-			if n := len(got.Grants) - len(p.Grants); n != 1 {
+			if n := len(file.Grants) - len(p.Grants); n != 1 {
 				return errors.Errorf("there are %d grants of others", n)
 			}
 			return nil
 		},
-		Drift: func(e *env, _ *v1alpha1.PolicyFragment) { replace(e, `"shop-db": "10.0.0.1"`, `"shop-db": "10.0.0.9"`) },
 		Update: func(_ *env, mg *v1alpha1.PolicyFragment) {
+			c.Update(mg)
 			p := &mg.Spec.ForProvider
-			p.Hosts, p.AutoApprovers = map[string]string{"shop-cache": "10.0.0.2"}, nil
-			p.Grants = []v1alpha1.PolicyObject{{RawExtension: runtime.RawExtension{Raw: []byte(`{"src": ["tag:shop"], "dst": ["shop-cache"], "ip": ["tcp:6379"]}`)}}}
-			p.Tests = []v1alpha1.PolicyObject{{RawExtension: runtime.RawExtension{Raw: []byte(`{"src": "tag:shop", "accept": ["shop-cache:6379"]}`)}}}
+			for host := range p.Hosts {
+				p.Grants = []v1alpha1.PolicyObject{{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"src": [%q], "dst": [%q], "ip": ["tcp:6379"]}`, tag, host)}}}
+				p.Tests = []v1alpha1.PolicyObject{{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"src": %q, "accept": [%q]}`, tag, host+":6379")}}}
+			}
 		},
 		// All entries of the object exist, with other values.
-		Foreign: func(e *env, _ *v1alpha1.PolicyFragment) string {
+		Foreign: func(e *env, mg *v1alpha1.PolicyFragment) string {
 			mark := "\n\t\t// gateway.tailscale.com/owner=" + theirs + "\n\t\t"
-			replace(e, "\"hosts\": {", "\"hosts\": {"+mark+`"shop-db": "10.7.7.7",`)
-			replace(e, "\"tagOwners\": {", "\"tagOwners\": {"+mark+`"tag:shop": [],`)
-			replace(e, "\"services\": {", "\"services\": {"+mark+`"svc:shop": ["tag:k8s"],`)
+			p := mg.Spec.ForProvider
+			for host := range p.Hosts {
+				replace(e, "\"hosts\": {", "\"hosts\": {"+mark+fmt.Sprintf("%q: %q,", host, "10.7.7.7"))
+			}
+			replace(e, "\"tagOwners\": {", "\"tagOwners\": {"+mark+fmt.Sprintf("%q: [],", tag))
+			for service := range p.AutoApprovers.Services {
+				replace(e, "\"services\": {", "\"services\": {"+mark+fmt.Sprintf("%q: [%q],", service, "tag:k8s"))
+			}
 			return theirs
 		},
 		Adopt: func(mg *v1alpha1.PolicyFragment, name string) {

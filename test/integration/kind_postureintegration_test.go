@@ -11,6 +11,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 func init() { addCase(postureIntegrationCase()) }
@@ -58,7 +59,7 @@ func postureIntegrationCase() kindCase[*v1alpha1.PostureIntegration] {
 				return err
 			}
 			p := mg.Spec.ForProvider
-			return differ([]string{p.CloudID, p.ClientID, p.TenantID}, []string{i.CloudID, i.ClientID, i.TenantID})
+			return lifecycle.Differ([]string{p.CloudID, p.ClientID, p.TenantID}, []string{i.CloudID, i.ClientID, i.TenantID})
 		},
 		Drift: func(e *env, _ *v1alpha1.PostureIntegration) {
 			i, err := find(e, "falcon")

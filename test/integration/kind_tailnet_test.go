@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
 func init() { addCase(tailnetCase()) }
@@ -38,7 +39,7 @@ func tailnetCase() kindCase[*v1alpha1.Tailnet] {
 				Approval bool
 				Routing  string
 			}
-			return differ(
+			return lifecycle.Differ(
 				seen{Days: int(*want.DevicesKeyDurationDays), Approval: ptr.Deref(want.DevicesApprovalOn, false), Routing: ptr.Deref(want.RouteSelection, string(tailnetsim.ActivePassiveFailover))},
 				seen{Days: s.DevicesKeyDurationDays, Approval: s.DevicesApprovalOn, Routing: string(s.RouteSelection)})
 		},

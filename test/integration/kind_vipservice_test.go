@@ -6,63 +6,31 @@
 package integration
 
 import (
-	"slices"
 	"strings"
 
 	tsclient "tailscale.com/client/tailscale/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
 
-const serviceName = "svc:web"
+// serviceName is the name of the case's service.
+var serviceName = string(lifecycle.VIPService(caseNames).New().Spec.ForProvider.Name)
 
 func init() { addCase(vipServiceCase()) }
 
 func vipServiceCase() kindCase[*v1alpha1.VIPService] {
-	service := func(e *env, name string) (*tsclient.Service, error) {
-		return e.tailnet.Services().Get(e.Context(), name)
-	}
 	return kindCase[*v1alpha1.VIPService]{
-		Kind: v1alpha1.VIPServiceKind,
-		New: func(*env) *v1alpha1.VIPService {
-			return &v1alpha1.VIPService{Spec: v1alpha1.VIPServiceSpec{ForProvider: v1alpha1.VIPServiceParameters{
-				Name: serviceName, Comment: "made by us", Ports: []v1alpha1.ServicePort{"tcp:80"}, Tags: []v1alpha1.Tag{"tag:k8s"},
-			}}}
-		},
+		Kind:   v1alpha1.VIPServiceKind,
+		Shared: lifecycle.VIPService(caseNames),
 		Others: func(e *env) func() (any, error) {
 			e.must(e.tailnet.Services().CreateOrUpdate(e.Context(), tsclient.Service{Name: "svc:others", Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}))
-			return func() (any, error) { return service(e, "svc:others") }
+			return func() (any, error) { return e.tailnet.Services().Get(e.Context(), "svc:others") }
 		},
 		Count: func(e *env) int {
 			all, err := e.tailnet.Services().List(e.Context())
 			e.must(err)
 			return len(all)
-		},
-		Check: func(e *env, mg *v1alpha1.VIPService) error {
-			s, err := service(e, serviceName)
-			if err != nil {
-				return err
-			}
-			p := mg.Spec.ForProvider
-			type seen struct {
-				Comment     string
-				Ports, Tags []string
-			}
-			slices.Sort(s.Ports)
-			slices.Sort(s.Tags)
-			return differ(
-				seen{Comment: p.Comment, Ports: texts(p.Ports), Tags: texts(p.Tags)},
-				seen{Comment: s.Comment, Ports: s.Ports, Tags: s.Tags})
-		},
-		Drift: func(e *env, _ *v1alpha1.VIPService) {
-			s, err := service(e, serviceName)
-			e.must(err)
-			s.Comment, s.Ports = "changed by hand", []string{"tcp:81"}
-			e.must(e.tailnet.Services().CreateOrUpdate(e.Context(), *s))
-		},
-		Update: func(_ *env, mg *v1alpha1.VIPService) {
-			p := &mg.Spec.ForProvider
-			p.Ports, p.Tags, p.Comment = []v1alpha1.ServicePort{"tcp:80", "tcp:8080"}, []v1alpha1.Tag{"tag:web"}, "changed by us"
 		},
 		Foreign: func(e *env, _ *v1alpha1.VIPService) string {
 			e.must(e.tailnet.Services().CreateOrUpdate(e.Context(), tsclient.Service{Name: serviceName, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}))
@@ -95,14 +63,4 @@ func vipServiceCase() kindCase[*v1alpha1.VIPService] {
 			{Name: "RenamedLater", OnUpdate: true, Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Name = "svc:other" }, Want: []string{"spec.forProvider.name", "is immutable"}},
 		},
 	}
-}
-
-// texts returns sorted strings of any string type.
-func texts[S ~string](items []S) []string {
-	out := make([]string, 0, len(items))
-	for _, s := range items {
-		out = append(out, string(s))
-	}
-	slices.Sort(out)
-	return out
 }

@@ -8,28 +8,14 @@ package integration
 import (
 	tsclient "tailscale.com/client/tailscale/v2"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/test/lifecycle"
 )
-
-const hookURL = "https://hooks.example.com/tailnet"
 
 func init() { addCase(webhookCase()) }
 
 func webhookCase() kindCase[*v1alpha1.Webhook] {
-	hook := func(e *env, url string) (*tsclient.Webhook, error) {
-		all, err := e.tailnet.Webhooks().List(e.Context())
-		if err != nil {
-			return nil, err
-		}
-		for i := range all {
-			if all[i].EndpointURL == url {
-				return &all[i], nil
-			}
-		}
-		return nil, errors.New("there is no such webhook")
-	}
+	c := lifecycle.Webhook(caseNames)
 	create := func(e *env, url string) *tsclient.Webhook {
 		w, err := e.tailnet.Webhooks().Create(e.Context(), tsclient.CreateWebhookRequest{
 			EndpointURL: url, ProviderType: "slack", Subscriptions: []tsclient.WebhookSubscriptionType{tsclient.WebhookUserDeleted},
@@ -38,38 +24,25 @@ func webhookCase() kindCase[*v1alpha1.Webhook] {
 		return w
 	}
 	return kindCase[*v1alpha1.Webhook]{
-		Kind: v1alpha1.WebhookKind,
+		Kind:   v1alpha1.WebhookKind,
+		Shared: c,
 		New: func(*env) *v1alpha1.Webhook {
-			return &v1alpha1.Webhook{Spec: v1alpha1.WebhookSpec{ForProvider: v1alpha1.WebhookParameters{
-				EndpointURL: hookURL, ProviderType: "slack", Subscriptions: []v1alpha1.WebhookSubscription{"nodeCreated", "policyUpdate"},
-			}}}
+			mg := c.New()
+			mg.Spec.ForProvider.ProviderType = "slack"
+			return mg
 		},
 		Others: func(e *env) func() (any, error) {
-			create(e, "https://others.example.com/")
-			return func() (any, error) { return hook(e, "https://others.example.com/") }
+			id := create(e, "https://others.example.com/").EndpointID
+			return func() (any, error) { return e.tailnet.Webhooks().Get(e.Context(), id) }
 		},
 		Count: func(e *env) int {
 			all, err := e.tailnet.Webhooks().List(e.Context())
 			e.must(err)
 			return len(all)
 		},
-		Check: func(e *env, mg *v1alpha1.Webhook) error {
-			w, err := hook(e, hookURL)
-			if err != nil {
-				return err
-			}
-			return differ(texts(mg.Spec.ForProvider.Subscriptions), texts(w.Subscriptions))
+		Foreign: func(e *env, mg *v1alpha1.Webhook) string {
+			return create(e, mg.Spec.ForProvider.EndpointURL).EndpointID
 		},
-		Drift: func(e *env, _ *v1alpha1.Webhook) {
-			w, err := hook(e, hookURL)
-			e.must(err)
-			_, err = e.tailnet.Webhooks().Update(e.Context(), w.EndpointID, []tsclient.WebhookSubscriptionType{tsclient.WebhookUserCreated})
-			e.must(err)
-		},
-		Update: func(_ *env, mg *v1alpha1.Webhook) {
-			mg.Spec.ForProvider.Subscriptions = []v1alpha1.WebhookSubscription{"categoryTailnetManagement"}
-		},
-		Foreign: func(e *env, _ *v1alpha1.Webhook) string { return create(e, hookURL).EndpointID },
 		Adopt: func(mg *v1alpha1.Webhook, _ string) {
 			mg.Spec.ForProvider.AdoptionPolicy = v1alpha1.AdoptionPolicyAdopt
 		},
