@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command acceptance tests the product against a real tailnet: it calls Tailscale's API as the
-// product does, joins additional nodes, sends traffic through a Tailscale Service, and stores
-// every reply. It removes all objects that it created. Start with `go run ./cluster/acceptance
-// --help`; docs/acceptance.md describes the rows.
+// product does, runs the product's controllers, joins additional nodes, sends traffic through a
+// Tailscale Service, and stores every reply. It removes all objects that it created. Start with `go run
+// ./cluster/acceptance --help`; docs/acceptance.md describes the rows.
 //
-// rows.go has the table of rows, and a file for each section has their functions. Redaction,
-// decoding and comparison are pure functions.
+// rows.go has the table of rows, and a file for each section has their functions. life.go runs a
+// controller over an object in memory. Redaction, decoding and comparison are pure functions.
 package main
 
 import (

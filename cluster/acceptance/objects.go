@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/marks"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/policyfile"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -84,6 +87,14 @@ func byID(find func(context.Context, *session, string) ([]object, error), choose
 	}
 }
 
+// named returns the objects of the run in the tailnet that have a kind and a name.
+func (t *turn) named(ctx context.Context, o object) ([]object, error) {
+	all := kinds()
+	i := slices.IndexFunc(all, func(k kind) bool { return k.name == o.kind })
+	found, err := all[i].find(ctx, t.session, t.run.prefix)
+	return slices.DeleteFunc(found, func(f object) bool { return f.name != o.name }), err
+}
+
 func str(m map[string]any, key string) string {
 	s, _ := m[key].(string)
 	return s
@@ -102,7 +113,7 @@ func findDevices(ctx context.Context, s *session, prefix string) ([]object, erro
 }
 
 func findKeys(ctx context.Context, s *session, prefix string) ([]object, error) {
-	return filter(prefix, func(k tailscale.Key) object { return object{kindKey, k.Description, k.ID} })(s.product.Keys().AuthKeys(ctx, tailscale.Current))
+	return filter(prefix, func(k tailscale.Key) object { return object{kindKey, marks.Text(k.Description), k.ID} })(s.product.Keys().AuthKeys(ctx, tailscale.Current))
 }
 
 func findWebhooks(ctx context.Context, s *session, prefix string) ([]object, error) {
@@ -177,5 +188,36 @@ func findPolicyMarks(ctx context.Context, s *session, prefix string) ([]object, 
 // removePolicyMark removes the mark.
 func removePolicyMark(ctx context.Context, s *session, o object) error {
 	_, err := s.product.PolicyFile().EditPolicyFile(ctx, func(text string) (string, error) { return withoutMark(text, o.name), nil })
+	return err
+}
+
+// fragmentRoot begins the owners of the entries that runs add to the policy file: clusterID, a prefix, and a
+// name.
+const fragmentRoot = clusterID + "/"
+
+func findFragments(ctx context.Context, s *session, prefix string) ([]object, error) {
+	p, err := s.product.PolicyFile().PolicyFile(ctx, tailscale.Current)
+	if err != nil {
+		return nil, err
+	}
+	owners, err := policyfile.Owners([]byte(p.Text))
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the policy file")
+	}
+	var out []object
+	for _, o := range sortedKeys(owners) {
+		if name, ok := strings.CutPrefix(o, fragmentRoot); ok && mine(name, prefix) {
+			out = append(out, object{kindFragment, o, ""})
+		}
+	}
+	return out, nil
+}
+
+// removeFragment removes the owner's entries, and nothing else.
+func removeFragment(ctx context.Context, s *session, o object) error {
+	_, err := s.product.PolicyFile().EditPolicyFile(ctx, func(text string) (string, error) {
+		out, _, err := policyfile.Merge([]byte(text), o.name, nil, policyfile.Options{})
+		return string(out), err
+	})
 	return err
 }

@@ -32,7 +32,7 @@ type options struct {
 	Tag        string `default:"tag:k8s" help:"Tag of auth keys, nodes and services. The credential must own it."`
 	Prefix     string `help:"Prefix of the names of all created objects, which begins with tsgw-acc-. Default: that and random characters."`
 
-	Write      bool   `help:"Create services, keys, nodes, a split-DNS domain, a webhook and posture attributes, and remove them."`
+	Write      bool   `help:"Create services, keys, nodes, split-DNS domains, webhooks and posture attributes, and remove them."`
 	Policy     bool   `help:"Add a comment and a fragment to the tailnet's policy file, and remove them."`
 	Settings   bool   `help:"Change the tailnet's route selection to each of its values, and back."`
 	Certs      bool   `help:"Request a certificate for a service. It counts against the issuer's limits, and its name becomes public."`

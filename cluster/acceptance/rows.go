@@ -44,6 +44,7 @@ func table() []row {
 		egressRows(),
 		policyRows(),
 		settingRows(),
+		kindRows(),
 		quickstartRows(),
 	)
 }

@@ -296,8 +296,8 @@ func (r *run) announce(rows []row) {
 		need        need
 		description string
 	}{
-		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, attributes of an additional node"},
-		{needPolicy, "one comment at the end of the policy file"},
+		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", split-DNS domains, webhooks, attributes of an additional node"},
+		{needPolicy, "one comment at the end of the policy file, and entries for a service and an address of the run alone"},
 		{needSettings, "the tailnet's route selection: each of its values for some seconds, and then the current value again"},
 		{needCerts, "one certificate of a service, from the issuer that the tailnet uses"},
 		{needKubeconfig, "a namespace and a TailscaleTailnet in that cluster; the credential goes into a Secret there"},

@@ -24,7 +24,6 @@ func policyRows() []row {
 		{sectionPolicy, "validate-warning", "The API's warnings about a policy file with a group that does not exist.", nil, validateWarning},
 		{sectionPolicy, "wrong-etag", "A write with an ETag other than the current one is refused with 412.", []need{needPolicy}, wrongETag},
 		{sectionPolicy, "mark", "A comment is added to the policy file, is kept, and is removed again.", []need{needPolicy}, markPolicy},
-		{sectionPolicy, "fragment", "The product merges a fragment into the policy file, marks it with its owner, and removes it again.", []need{needPolicy}, policyFragment},
 	}
 }
 

@@ -28,7 +28,7 @@ func settingRows() []row {
 	write := []need{needWrite}
 	return []row{
 		{sectionDNS, "split-dns", "A domain gets additional nameservers, and loses them again.", write, splitDNS},
-		{sectionWebhooks, "webhook", "A webhook is created, shown without its secret, changed and removed.", write, webhook},
+		{sectionWebhooks, "webhook", "A webhook is created, shown without its secret, changed and removed.", write, webhookReplies},
 		{sectionPosture, "attribute", "A node gets a posture attribute of each type, and loses it again.", write, attribute},
 	}
 }
@@ -111,7 +111,7 @@ func (t *turn) removeDomain(ctx context.Context, domain string) error {
 	return errors.New("neither null nor an empty list removes a domain")
 }
 
-func webhook(ctx context.Context, t *turn) error {
+func webhookReplies(ctx context.Context, t *turn) error {
 	u := "https://" + t.run.prefix + ".example.com/hook"
 	seq, err := t.run.ledger.intend(t.owner(), kindWebhook, u, "")
 	if err != nil {

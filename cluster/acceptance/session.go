@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	tsclient "tailscale.com/client/tailscale/v2"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
@@ -40,6 +42,9 @@ type session struct {
 	cred    credential
 	secret  *redactor
 	product *tailscale.Client
+
+	// official is Tailscale's own client, with the login of product.
+	official *tsclient.Client
 }
 
 func newSession(o *options, c credential, secret *redactor) (*session, error) {
@@ -54,8 +59,11 @@ func newSessionOver(wire http.RoundTripper, o *options, c credential, secret *re
 	}
 	secret.know(c.clientSecret, c.idToken, c.apiKey)
 	s := &session{base: base, wire: wire, tailnet: o.Tailnet, cred: c, secret: secret}
-	s.product, err = s.login(c)
-	return s, err
+	if s.product, err = s.login(c); err != nil {
+		return nil, err
+	}
+	s.official = &tsclient.Client{BaseURL: base, Tailnet: o.Tailnet, HTTP: &http.Client{Timeout: requestTimeout, Transport: s.product.RoundTripper()}}
+	return s, nil
 }
 
 // login returns a client of the product with a separate login.
