@@ -16,7 +16,7 @@ import (
 const root = "../.."
 
 // copied are the files and folders that a scaffold changes or needs to compile.
-var copied = []string{"go.mod", "go.sum", "apis", "internal", "hack", "test/integration", "test/apiserver", "test/gitops", "test/retry", "examples/managed", "package"}
+var copied = []string{"go.mod", "go.sum", "apis", "internal", "hack", "test/integration", "test/lifecycle", "test/apiserver", "test/gitops", "test/retry", "examples/managed", "package"}
 
 func copyTree(t *testing.T) string {
 	t.Helper()
