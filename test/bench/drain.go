@@ -22,7 +22,7 @@ import (
 const maxCut = 1
 
 // drainSets is the number of sets of two ingress pods that are drained in parallel, one pod of each
-// at a time: a deletion takes 50 s, most of it the grace period of open connections.
+// at a time: on two cores, which all of this overloads, a deletion takes almost three minutes.
 const drainSets = 6
 
 // drain deletes ingress pods on an overloaded machine while new connections arrive.
