@@ -112,23 +112,24 @@ func (l *life[T]) pass(ctx context.Context) error {
 // are repeated, as by Crossplane, unless the plan or the credential is the reason.
 func (l *life[T]) settle(ctx context.Context, step string) error {
 	took, err := l.until(ctx, step, func(ctx context.Context) (string, error) {
-		done, err := l.reconcile(ctx)
-		if lack := lacking(err); lack != nil {
-			return "", lack
-		}
-		if err == nil && !done {
-			return "the controller is not done", nil
-		}
-		if err == nil {
-			err = l.matches(ctx)
-		}
-		if err != nil {
-			return err.Error(), nil
-		}
-		return "", nil
+		err := l.converge(ctx)
+		return messageOf(err), lacking(err)
 	})
 	l.measure(step, took)
 	return err
+}
+
+// converge reconciles the object once, and returns an error if the controller is not done, or if the
+// tailnet does not match.
+func (l *life[T]) converge(ctx context.Context) error {
+	done, err := l.reconcile(ctx)
+	if err != nil {
+		return err
+	}
+	if !done {
+		return errors.New("the controller is not done")
+	}
+	return l.matches(ctx)
 }
 
 // reconcile does what Crossplane does with the object each time, and reports whether there was nothing to
@@ -247,4 +248,12 @@ func lacking(err error) error {
 		return skipf(skipScope, "%v", err)
 	}
 	return nil
+}
+
+// messageOf returns the text of an error, or an empty string for nil.
+func messageOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
