@@ -6,12 +6,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
 )
@@ -22,8 +25,9 @@ import (
 const maxCut = 1
 
 // drainSets is the number of sets of two ingress pods that are drained in parallel, one pod of each
-// at a time: on two cores, which all of this overloads, a deletion takes almost three minutes.
-const drainSets = 6
+// at a time. A deletion takes about 40 s on two cores, which all of this overloads. With six sets,
+// the new connections take the processors from the pods that start: a deletion takes 2 min 45 s.
+const drainSets = 3
 
 // drain deletes ingress pods on an overloaded machine while new connections arrive.
 func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) {
@@ -33,6 +37,10 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 		if err := sets[i].InstallIngress(ctx); err != nil {
 			return nil, err
 		}
+	}
+	j, err := lab.NewJournal(filepath.Join(c.Logs, "drain"))
+	if err != nil {
+		return nil, err
 	}
 	idle := busy(2 * runtime.NumCPU())
 	defer idle()
@@ -46,14 +54,14 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 		all.Go(func() error {
 			// The sum of all sets is the number in the flag.
 			n := (c.Deletions + i) / len(sets)
-			drained, err := s.Drain(ctx, n)
+			drained, err := s.Drain(ctx, n, j)
 			mu.Lock()
 			defer mu.Unlock()
 			d.Add(drained)
 			return err
 		})
 	}
-	err := all.Wait()
+	err = all.Wait()
 	progress("drain: %d deletions, %d moves, %d requests, %d lost, %d cut by a move, the longest deletion took %s; %s",
 		d.Deletions, d.Moves, d.Requests, len(d.Lost), len(d.Cut), d.Longest.Round(time.Second), load())
 	for _, f := range d.Lost {
@@ -62,10 +70,13 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 	for _, f := range d.Cut {
 		progress("drain: cut by a move: %s", f)
 	}
+	// Programs of the lab, whose names have that of the tailnet.
+	kept := j.Close(ctx, []string{"tailnetsim-one", "kubelet-one"}, sets[0].Controllers())
+	progress("drain: the logs of the pods and of what decides on them are in %s", filepath.Join(c.Logs, "drain"))
 	return []Result{
 		plain("drain.lost_requests", float64(len(d.Lost)), "requests", 0),
 		plain("drain.cut_by_moves", float64(len(d.Cut)), "requests", float64(maxCut*d.Moves)),
-	}, err
+	}, errors.Join(err, kept)
 }
 
 // busy keeps this many threads of the process busy until the returned function is called.

@@ -81,8 +81,8 @@ func (l *Lab) primary(ctx context.Context, service string) (string, error) {
 }
 
 // Drain deletes the two ingress pods in turn, each once both host a service, while new connections
-// arrive.
-func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
+// arrive. The journal has the logs of the pods and the moves of the addresses.
+func (o *Ours) Drain(ctx context.Context, deletions int, j *Journal) (Drained, error) {
 	name := o.name + "-drained"
 	if err := o.ApplyIngress(ctx, name); err != nil {
 		return Drained{}, err
@@ -93,9 +93,22 @@ func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 	out, m := Drained{}, &load.Events{}
 	watching, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	last := ""
 	wg.Go(func() {
-		m.WatchMoves(watching, func(ctx context.Context) (string, error) { return o.lab.primary(ctx, name) })
+		m.WatchMoves(watching, func(ctx context.Context) (string, error) {
+			host, err := o.lab.primary(ctx, name)
+			if err == nil && host != last {
+				j.Note(name, "host %q in place of %q", host, last)
+				last = host
+			}
+			return host, err
+		})
 	})
+	pods := make([]string, replicas)
+	for i := range pods {
+		pods[i] = fmt.Sprintf("%s-ingress-%d", o.ingress(), i)
+		j.Follow(watching, Namespace, pods[i])
+	}
 	defer wg.Wait()
 	defer stop()
 	t, err := o.lab.start(ctx, "tailnet", o.IngressURL(name), "--new-connections", "--workers="+strconv.Itoa(drainWorkers),
@@ -105,10 +118,13 @@ func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 	}
 	failed := pause(ctx, settled)
 	for i := 0; i < deletions && failed == nil; i++ {
-		began := time.Now()
-		failed = o.lab.rollPod(ctx, Namespace, fmt.Sprintf("%s-ingress-%d", o.ingress(), i%replicas))
+		began, pod := time.Now(), pods[i%replicas]
+		j.Note(name, "deleting %s", pod)
+		failed = o.lab.rollPod(ctx, Namespace, pod)
 		out.Longest = max(out.Longest, time.Since(began))
 		if failed == nil {
+			j.Note(name, "%s is ready", pod)
+			j.Follow(watching, Namespace, pod)
 			failed = o.hosting(ctx, name)
 		}
 		out.Deletions++
