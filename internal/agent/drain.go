@@ -30,7 +30,9 @@ const (
 // the provider says that another host has it, or that none will come (handover.go). Then tailscaled
 // reads the config that withdraws the services, which can take time on a busy machine. Then, for
 // Options.Drain, tailscaled accepts new connections as before, because control announces another
-// machine only after a while, and notifies clients one by one. At the end the drain waits for a while
+// machine only after a while, and notifies clients one by one: half of that time is control's, and half
+// the clients'. While control still sends clients to this machine, although another host is there, the
+// clients' half begins again, up to twice Options.Drain in all. At the end the drain waits for a while
 // until no connection is open. All of it ends within the grace period.
 //
 // New connections are accepted until the end: tailscaled delivers packets of a service,
@@ -55,6 +57,12 @@ type drain struct {
 
 	// last is the latest possible time of cut. Zero if the drain waits for no connections.
 	last time.Time
+
+	// longest is the latest possible moveEnd: control may be slow, but need not move the addresses at all.
+	longest time.Time
+
+	// primary reports that control sent clients of a withdrawn service to this machine in the last step.
+	primary bool
 
 	// cut is when connections that are still open are cut. Zero if the drain waits for none.
 	cut time.Time
@@ -84,11 +92,29 @@ type drain struct {
 
 // giveTime gives clients time to move, and open connections time to end after that.
 func (d *drain) giveTime(at time.Time) {
-	d.moveEnd = at.Add(d.move)
+	d.longest = at.Add(2 * d.move)
+	d.moveUntil(at.Add(d.move))
+}
+
+// moveUntil sets until when clients have time to move.
+func (d *drain) moveUntil(end time.Time) {
+	d.moveEnd = end
 	if !d.last.IsZero() {
 		d.moveEnd = earlier(d.moveEnd, d.last)
 		d.cut = earlier(d.moveEnd.Add(openTime), d.last)
 	}
+}
+
+// follow records whether control sends clients of a withdrawn service, which has another host, to this
+// machine. Those clients have half of the time to move, from when control has moved the addresses.
+func (d *drain) follow(at time.Time, primary bool) {
+	if d == nil || d.over() || !d.clients || d.holds() {
+		return
+	}
+	if primary || d.primary {
+		d.moveUntil(latest(d.moveEnd, earlier(at.Add(d.move/2), d.longest)))
+	}
+	d.primary = primary
 }
 
 // withdrawn records that tailscaled has read the config that withdraws the services: the

@@ -12,7 +12,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // A drainRole has the drain of a pod whose tailscale container is being stopped.
@@ -81,8 +80,18 @@ func (r *drainRole) end() { r.current, r.begun = nil, nil }
 // step ends the time of clients and of open connections when it is over.
 func (r *drainRole) step(_ context.Context, at time.Time, f facts) time.Time {
 	r.handOver(at, f.advertised)
+	r.current.follow(at, r.primary(f))
 	r.current.step(at, f.tailnet, r.connected)
 	return earliest(at, r.deadlines(at)...)
+}
+
+// primary reports whether control sends clients of a service with another host to this machine.
+func (r *drainRole) primary(f facts) bool {
+	if !r.current.answers(f.handover) {
+		return false
+	}
+	addresses := plan.Addresses(f.attachments)
+	return slices.ContainsFunc(f.handover.Hosted, func(name string) bool { return f.tailnet.Routes.IsPrimary(addresses[name]) })
 }
 
 // busy reports whether connections of services are open.
@@ -121,16 +130,15 @@ func (r *drainRole) resumption(at time.Time) string {
 	return ""
 }
 
-// held returns which of the advertised services stay advertised during a drain. h is the provider's
-// answer.
-func (r *drainRole) held(at time.Time, f facts, h meta.Handover) []string {
+// held returns which of the advertised services stay advertised during a drain.
+func (r *drainRole) held(at time.Time, f facts) []string {
 	d := r.current
 	if !d.holds() || !at.Before(d.hold) {
 		return nil
 	}
 	healthy := plan.Advertised(f.services)
 	return slices.DeleteFunc(slices.Clone(f.advertised), func(name string) bool {
-		released := d.start.Equal(h.StopTime.Time) && slices.Contains(h.Services, name)
+		released := d.answers(f.handover) && slices.Contains(f.handover.Services, name)
 		return released || !f.hasClients(name) || f.listed && !slices.Contains(healthy, name)
 	})
 }

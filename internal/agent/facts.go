@@ -9,6 +9,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // facts are what roles know of their pod in one step of the loop.
@@ -35,6 +36,9 @@ type facts struct {
 	// stateSeen reports whether the state Secret, or that there is none, was seen, and stateLost
 	// whether it was seen without a node's identity.
 	stateSeen, stateLost bool
+
+	// handover is the provider's answer to a pod that is being stopped.
+	handover meta.Handover
 
 	// draining reports whether there is a drain, under way or over, and closing whether clients must
 	// not open connections any more.

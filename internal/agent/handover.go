@@ -29,6 +29,9 @@ func handoverIn(annotations map[string]string) meta.Handover {
 	return h
 }
 
+// answers reports whether an answer of the provider is one to this drain.
+func (d *drain) answers(h meta.Handover) bool { return d != nil && d.start.Equal(h.StopTime.Time) }
+
 // holds reports whether the drain keeps services advertised.
 func (d *drain) holds() bool { return d != nil && !d.over() && !d.hold.IsZero() }
 

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"encoding/json"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -174,6 +175,81 @@ func TestHandover(t *testing.T) {
 			p.local.Start()
 			p.local.Set(ipn.Running)
 			eventually(t, "A pod that serves again does not stop.", true, func() bool { return stoppingSince() == nil })
+		})
+	}
+}
+
+// TestFollow checks how long clients have to move while control still sends them to the pod that is being
+// stopped. They have 20 s of a grace period of 2 min.
+func TestFollow(t *testing.T) {
+	web := netip.MustParseAddr(attachment().Spec.Addresses[0])
+	type moment struct {
+		reason  string
+		elapsed time.Duration
+		primary bool
+		ended   bool
+	}
+	cases := map[string]struct {
+		hosted  []string
+		moments []moment
+	}{
+		"InTime": {
+			hosted: []string{"svc:web"},
+			moments: []moment{
+				{reason: "Control has not moved the addresses.", elapsed: time.Second, primary: true},
+				{reason: "Control moves them within half of the time.", elapsed: 9 * time.Second},
+				{reason: "Clients have the other half.", elapsed: 19 * time.Second},
+				{reason: "The drain does not take longer than before.", elapsed: 20 * time.Second, ended: true},
+			},
+		},
+		"Late": {
+			hosted: []string{"svc:web"},
+			moments: []moment{
+				{reason: "Control has not moved the addresses: they lead to this machine only.", elapsed: 20 * time.Second, primary: true},
+				{reason: "Control moves them late.", elapsed: 25 * time.Second},
+				{reason: "Clients need as much time as in any other drain.", elapsed: 34 * time.Second},
+				{reason: "They have had it.", elapsed: 35 * time.Second, ended: true},
+			},
+		},
+		"Never": {
+			hosted: []string{"svc:web"},
+			moments: []moment{
+				{reason: "Control has not moved the addresses.", elapsed: 20 * time.Second, primary: true},
+				{reason: "It may still do so.", elapsed: 30 * time.Second, primary: true},
+				{reason: "A control that does not move them is not waited for.", elapsed: 40 * time.Second, primary: true, ended: true},
+			},
+		},
+		"Single": {
+			moments: []moment{
+				{reason: "Without another host, control has nowhere to move the addresses.", elapsed: 19 * time.Second, primary: true},
+				{reason: "So the drain does not wait for it.", elapsed: 20 * time.Second, primary: true, ended: true},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			at := time.Unix(1000, 0)
+			l, _ := newLoop(t, t.TempDir())
+			r := l.drains
+			r.grace = 2 * time.Minute
+			f := facts{
+				tailnet:     localapi.State{Session: 1, Running: true, AcceptedKnown: true, Accepted: map[string]bool{"svc:web": true}},
+				attachments: []v1alpha1.ServiceAttachment{*attachment()},
+				advertised:  []string{"svc:web"},
+			}
+			d := r.begin(at, f)
+			f.handover = meta.Handover{StopTime: metav1.Time{Time: d.start}, Services: []string{"svc:web"}, Hosted: tc.hosted}
+			f.advertised = r.held(at, f)
+			for _, m := range append([]moment{{primary: true}}, tc.moments...) {
+				f.tailnet.Routes = localapi.Routes{Reported: true, Primary: map[netip.Addr]bool{web: m.primary}}
+				next := r.step(t.Context(), at.Add(m.elapsed), f)
+				if d.over() != m.ended {
+					t.Errorf("\n%s\nafter %s: want over %t, got %t", m.reason, m.elapsed, m.ended, d.over())
+				}
+				if !m.ended && !next.After(at.Add(m.elapsed)) {
+					t.Errorf("after %s: nothing is due", m.elapsed)
+				}
+			}
 		})
 	}
 }

@@ -100,6 +100,7 @@ func (l *loop) facts(at time.Time, services []plan.Service) facts {
 		handlers:    l.serving.handlers,
 		stateSeen:   l.recovery.seen,
 		stateLost:   l.recovery.lost,
+		handover:    l.requests.handover,
 		draining:    l.drains.current != nil,
 		closing:     l.drains.current.closing(at),
 	}
@@ -285,7 +286,7 @@ func (l *loop) writeConfig(at time.Time, f facts) error {
 	advertise := l.advertised
 	switch {
 	case f.draining:
-		advertise = l.drains.held(at, f, l.requests.handover)
+		advertise = l.drains.held(at, f)
 	case f.listed:
 		advertise = l.advertisable(at, f)
 	}

@@ -16,4 +16,7 @@ type Handover struct {
 
 	// Services have another host that is advertised and accepted, or none will come.
 	Services []string `json:"services,omitempty"`
+
+	// Hosted are those of the services that have another host: control moves their addresses to it.
+	Hosted []string `json:"hosted,omitempty"`
 }

@@ -33,8 +33,9 @@ type report struct {
 	v1alpha1.HostedService
 }
 
-// released returns the services that a stopping machine need not keep advertised, sorted.
-func (w world) released(m *v1alpha1.Machine) []string {
+// released returns the services that a stopping machine need not keep advertised, and those of them
+// that have another host, sorted.
+func (w world) released(m *v1alpha1.Machine) (services, hosted []string) {
 	final, coming := w.final(m), false
 	// Machines may report thousands of services: each is looked at once.
 	reports, hosts := map[string][]report{}, map[string][]v1alpha1.ServiceHost{}
@@ -57,16 +58,19 @@ func (w world) released(m *v1alpha1.Machine) []string {
 			hosts[name] = append(hosts[name], v.Status.AtProvider.Hosts...)
 		}
 	}
-	out := []string{}
 	for _, s := range m.Status.Agent.Services {
 		// Another machine may become a host: it reports the service, or has not reported yet.
-		awaited := coming || len(reports[s.Name]) > 0
-		if !s.Advertised || final || !awaited || served(m, reports[s.Name], hosts[s.Name]) {
-			out = append(out, s.Name)
+		awaited, elsewhere := coming || len(reports[s.Name]) > 0, served(m, reports[s.Name], hosts[s.Name])
+		if !s.Advertised || final || !awaited || elsewhere {
+			services = append(services, s.Name)
+		}
+		if s.Advertised && elsewhere {
+			hosted = append(hosted, s.Name)
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(services)
+	slices.Sort(hosted)
+	return services, hosted
 }
 
 // final reports whether no pod will follow the machine's.

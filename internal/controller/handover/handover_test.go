@@ -85,7 +85,8 @@ func vipService(tailnet string, h v1alpha1.ServiceHost) v1alpha1.VIPService {
 }
 
 func TestReleased(t *testing.T) {
-	web, none := []string{"svc:web"}, []string{}
+	var none []string
+	web := []string{"svc:web"}
 	remote := v1alpha1.ServiceHost{NodeID: "far", Online: true, Configured: true, Approval: "approved:auto"}
 	cases := map[string]struct {
 		reason string
@@ -93,16 +94,20 @@ func TestReleased(t *testing.T) {
 		// m is web-0, unless it is set.
 		m    *v1alpha1.Machine
 		want []string
+		// hosted are those of want that have another host.
+		hosted []string
 	}{
 		"Other": {
 			reason: "Another host is advertised and accepted.",
 			world:  world{set: set("web-0", "web-1"), machines: []v1alpha1.Machine{*machine("web-1")}},
 			want:   web,
+			hosted: web,
 		},
 		"OtherSet": {
 			reason: "A host of another zone counts as well.",
 			world:  world{set: set("web-0"), machines: []v1alpha1.Machine{*machine("zone-b-0", func(m *v1alpha1.Machine) { m.Labels = nil })}},
 			want:   web,
+			hosted: web,
 		},
 		"Successor": {
 			reason: "The pod that takes the place of an earlier one is not accepted yet.",
@@ -123,11 +128,13 @@ func TestReleased(t *testing.T) {
 			reason: "A machine that was stopped later waits for the successor of this one.",
 			world:  world{set: set("web-0", "web-1"), machines: []v1alpha1.Machine{*machine("web-1", stops(time.Second))}},
 			want:   web,
+			hosted: web,
 		},
 		"Together": {
 			reason: "The first of two machines that were stopped together hands over to the last one.",
 			world:  world{set: set("web-0", "web-1"), machines: []v1alpha1.Machine{*machine("web-1", stops(0))}},
 			want:   web,
+			hosted: web,
 		},
 		"TogetherLast": {
 			reason: "The last one waits.",
@@ -169,6 +176,7 @@ func TestReleased(t *testing.T) {
 			reason: "A host of another cluster counts.",
 			world:  world{set: set("web-0", "web-1"), machines: []v1alpha1.Machine{*machine("web-1", stops(-time.Second))}, services: []v1alpha1.VIPService{vipService("home", remote)}},
 			want:   web,
+			hosted: web,
 		},
 		"OtherClusterPending": {
 			reason: "One that is not approved does not.",
@@ -191,7 +199,8 @@ func TestReleased(t *testing.T) {
 			})}, services: []v1alpha1.VIPService{
 				vipService("home", v1alpha1.ServiceHost{NodeID: "node-web-1", Local: true, Online: true, Configured: true, Approval: "approved:auto"}),
 			}},
-			want: web,
+			want:   web,
+			hosted: web,
 		},
 		"ScaledIn": {
 			reason: "Nobody takes the place of a machine that the set does not list any more.",
@@ -216,8 +225,12 @@ func TestReleased(t *testing.T) {
 			if m == nil {
 				m = machine("web-0", stops(0))
 			}
-			if diff := cmp.Diff(tc.want, tc.world.released(m)); diff != "" {
+			got, hosted := tc.world.released(m)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nreleased(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.hosted, hosted); diff != "" {
+				t.Errorf("\n%s\nreleased(...): hosted: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -231,8 +244,8 @@ func TestReconcile(t *testing.T) {
 			OwnerReferences: []metav1.OwnerReference{{Kind: "Machine", Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true)}},
 		}}
 	}
-	answer := func(services ...string) string {
-		b, err := json.Marshal(meta.Handover{StopTime: stopped, Services: services})
+	answer := func(hosted []string, services ...string) string {
+		b, err := json.Marshal(meta.Handover{StopTime: stopped, Services: services, Hosted: hosted})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,24 +268,24 @@ func TestReconcile(t *testing.T) {
 		"Handed": {
 			reason:  "The machine should learn that another one has its service.",
 			objects: []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1"), config(machine("web-0"))},
-			want:    want{Answer: answer("svc:web")},
+			want:    want{Answer: answer([]string{"svc:web"}, "svc:web")},
 		},
 		"Waiting": {
 			reason:  "Without another host, it should look again.",
 			objects: []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
-			want:    want{Answer: answer(), Requeue: pollInterval},
+			want:    want{Answer: answer(nil), Requeue: pollInterval},
 		},
 		"NamespaceDeleted": {
 			reason:  "No pod follows in a namespace that is being deleted.",
 			objects: []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
 			ending:  true,
-			want:    want{Answer: answer("svc:web")},
+			want:    want{Answer: answer(nil, "svc:web")},
 		},
 		"NamespaceUnknown": {
 			reason:    "Without the permission to read the namespace, another pod may follow.",
 			objects:   []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
 			forbidden: true,
-			want:      want{Answer: answer(), Requeue: pollInterval},
+			want:      want{Answer: answer(nil), Requeue: pollInterval},
 		},
 		"Running": {
 			reason:  "A machine that is not stopping gets no answer.",
@@ -290,7 +303,7 @@ func TestReconcile(t *testing.T) {
 		"SetGone": {
 			reason:  "A machine whose set is gone need not wait.",
 			objects: []client.Object{machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
-			want:    want{Answer: answer("svc:web")},
+			want:    want{Answer: answer(nil, "svc:web")},
 		},
 		"Foreign": {
 			reason:  "A Secret of somebody else should stay unchanged.",

@@ -117,17 +117,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	out := w.released(m)
-	if len(out) < len(m.Status.Agent.Services) {
+	services, hosted := w.released(m)
+	if len(services) < len(m.Status.Agent.Services) {
 		if w.ending, err = r.ending(ctx, m.GetNamespace()); err != nil {
 			return reconcile.Result{}, err
 		}
-		out = w.released(m)
+		services, hosted = w.released(m)
 	}
-	if err := r.answer(ctx, m, meta.Handover{StopTime: *began, Services: out}); err != nil {
+	if err := r.answer(ctx, m, meta.Handover{StopTime: *began, Services: services, Hosted: hosted}); err != nil {
 		return reconcile.Result{}, err
 	}
-	if len(out) == len(m.Status.Agent.Services) {
+	if len(services) == len(m.Status.Agent.Services) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: pollInterval}, nil
