@@ -24,6 +24,9 @@ GOLANGCI_LINT := go tool -modfile=$(CURDIR)/hack/tools/golangci-lint/go.mod gola
 ACTIONLINT := go tool -modfile=$(CURDIR)/hack/tools/actionlint/go.mod actionlint
 GOVULNCHECK := go tool -modfile=$(CURDIR)/hack/tools/govulncheck/go.mod govulncheck
 COMMA := ,
+# A machine with two cores and an empty cache compiles for minutes, also within tests, which build programs:
+# the time limit of each package's tests.
+TEST_TIMEOUT := -timeout=30m
 # Runs go test, and names what failed at the end.
 GO_TEST := go tool -modfile=$(CURDIR)/hack/tools/gotestsum/go.mod gotestsum --format=pkgname-and-test-fails --hide-summary=skipped,output --
 # Shows the output of all tests as they run, and that of the failed ones again at the end.
@@ -150,8 +153,8 @@ vulncheck: ## Check the vulnerable functions that our code calls against Go's da
 
 .PHONY: test-unit
 test-unit: ## Run unit tests.
-	$(GO_TEST) ./...
-	cd package/builder && $(GO_TEST) ./...
+	$(GO_TEST) $(TEST_TIMEOUT) ./...
+	cd package/builder && $(GO_TEST) $(TEST_TIMEOUT) ./...
 
 # Packages of the product that hold locks: Go's race detector finds what they forget to lock.
 LOCKED = $(sort $(dir $(shell grep -rlE 'sync\.(RW)?Mutex' --include=*.go --exclude=*_test.go extension functions internal)))
@@ -167,7 +170,7 @@ $(ZIG)/installed: hack/tools/zig/requirements.txt
 # Some tests repeat what the detector sees the first time: short leaves that out.
 .PHONY: test-race
 test-race: $(ZIG)/installed ## Run unit tests of the packages that hold locks with Go's race detector. RACE=./... for all packages.
-	CGO_ENABLED=1 CC="$(ZIG)/ziglang/zig cc" $(GO_TEST) -race -short -timeout=30m $(RACE)
+	CGO_ENABLED=1 CC="$(ZIG)/ziglang/zig cc" $(GO_TEST) -race -short $(TEST_TIMEOUT) $(RACE)
 
 RACE = $(addprefix ./,$(LOCKED))
 
@@ -185,7 +188,7 @@ test-bench test-conformance test-docs test-gitops test-lifecycle test-load test-
 test-apiserver test-extension test-integration test-restore test-standalone test-tailscaled: test-%:
 	$(LAB) build
 	$(LAB) build $(PROXIES) envoy-gateway envoy
-	$(CONTROLLER_ASSETS) $(GATEWAY_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m -run='$(RUN)' ./test/$*/... $(if $(ARGS),-args $(ARGS))
+	$(CONTROLLER_ASSETS) $(GATEWAY_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 $(TEST_TIMEOUT) -run='$(RUN)' ./test/$*/... $(if $(ARGS),-args $(ARGS))
 
 # They wait more than they work: two at a time.
 .PHONY: test-programs
@@ -210,13 +213,13 @@ GATEWAY_ASSETS = TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSE
 test-controllers: ## Run controllers against a real API server and a simulated Tailscale, and the agent's watch with tailscaled of the oldest, the default and the newest version.
 	$(LAB) build
 	$(LAB) build $(PROXIES)
-	$(CONTROLLER_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/app/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./package/charts/ ./package/monitoring/
+	$(CONTROLLER_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 $(TEST_TIMEOUT) ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/app/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./package/charts/ ./package/monitoring/
 
 .PHONY: test-envoy
 test-envoy: ## Run Envoy Gateway, Envoy and our extension without a cluster.
 	$(LAB) build envoy-gateway envoy etcd kubernetes
 	@mkdir -p $(OUT)
-	$(SERVER_ASSETS) $(GATEWAY_ASSETS) $(GO_TEST) -tags=integration -count=1 -timeout=15m -artifacts -outputdir=$(OUT) ./test/standalone/ ./test/extension/ ./extension/hooks/ ./extension/xds/
+	$(SERVER_ASSETS) $(GATEWAY_ASSETS) $(GO_TEST) -tags=integration -count=1 $(TEST_TIMEOUT) -artifacts -outputdir=$(OUT) ./test/standalone/ ./test/extension/ ./extension/hooks/ ./extension/xds/
 
 .PHONY: test-inputs
 test-inputs: ## Have Envoy Gateway translate all that its own tests do with our kinds instead of Services, and Envoy judge what hooks make of it; test-envoy does so with a part.
@@ -244,7 +247,7 @@ test-fuzz: ## Fuzz each Fuzz function of the tree for FUZZ_TIME.
 
 # Renders are processes: more than there are cores would only wait for each other.
 RENDER = TEST_ASSET_CROSSPLANE=$$($(LAB) bin crossplane) TEST_ASSET_CROSSPLANE_CORE=$$($(LAB) bin crossplane-core) \
-	$(GO_TEST) -tags=integration -count=1 -timeout=10m ./test/render/
+	$(GO_TEST) -tags=integration -count=1 $(TEST_TIMEOUT) ./test/render/
 
 .PHONY: test-render
 test-render: ## Render every example with Crossplane's command line, and compare with goldens.
@@ -254,7 +257,7 @@ test-render: ## Render every example with Crossplane's command line, and compare
 .PHONY: test-release
 test-release: ## Release a small image and the charts into a registry of the test, and verify what it has.
 	$(LAB) build helm
-	cd package/builder && TEST_ASSET_HELM=$$(cd $(CURDIR) && $(LAB) bin helm) $(GO_TEST) -tags=integration -count=1 -run 'Release|Charts' .
+	cd package/builder && TEST_ASSET_HELM=$$(cd $(CURDIR) && $(LAB) bin helm) $(GO_TEST) -tags=integration -count=1 $(TEST_TIMEOUT) -run 'Release|Charts' .
 
 .PHONY: chart-goldens
 chart-goldens: ## Rewrite what the charts render to, with package/kustomization.
@@ -300,7 +303,7 @@ DELETIONS ?= 200
 
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=claims for claims.
-	$(GO_TEST_VERBOSE) -tags=e2e -count=1 -timeout=60m ./test/e2e/ -args -version=$(VERSION) -flavour=$(FLAVOUR)
+	$(GO_TEST_VERBOSE) -tags=e2e -count=1 -timeout=75m ./test/e2e/ -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
 .PHONY: test-clusters
 test-clusters: ## Join two real clusters by one tailnet, and have each answer for the other; takes ten minutes.

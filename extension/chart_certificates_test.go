@@ -457,7 +457,7 @@ func handshakes(t *testing.T, rendered string, secrets map[string]*corev1.Secret
 			t.Fatal(err)
 		}
 		a, b := net.Pipe()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		dialed := make(chan error, 1)
 		go func() {
 			c := tls.Client(b, &tls.Config{RootCAs: poolOf(t, secrets["-ca"].Data["tls.crt"]), ServerName: chartName + "." + chartNamespace + ".svc", Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})

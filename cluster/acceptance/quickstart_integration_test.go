@@ -81,7 +81,7 @@ func (s *stand) serve(ctx context.Context, service string, u *unstructured.Unstr
 		s.t.Errorf("cannot host the service: %v", err)
 		return
 	}
-	hs := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	hs := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "web-0")
 	})}
 	go func() { _ = hs.Serve(ln) }()

@@ -30,7 +30,7 @@ import (
 )
 
 // patience is the time limit of everything that takes a moment.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 const route = `
 apiVersion: gateway.networking.k8s.io/v1

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,9 +31,11 @@ const (
 
 // A folder with a source, and the changes that it applied.
 type folder struct {
-	t                *testing.T
-	dir              string
-	source           *Source
+	t      *testing.T
+	dir    string
+	source *Source
+
+	mu               sync.Mutex
 	changed, removed []string
 }
 
@@ -45,6 +48,8 @@ func newFolder(t *testing.T) *folder {
 	f := &folder{t: t, dir: t.TempDir()}
 	kinds := map[schema.GroupKind]bool{{Kind: "Service"}: true, {Group: "example.org", Kind: "Policy"}: true}
 	f.source = NewSource(f.dir, s, kinds, func(changed, removed []client.Object) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.changed, f.removed = append(f.changed, describe(changed)...), append(f.removed, describe(removed)...)
 	}, logging.NewNopLogger())
 	return f
@@ -70,7 +75,10 @@ func (f *folder) write(name, content string) {
 	}
 }
 
+// applied returns the changes since its last call.
 func (f *folder) applied() (changed, removed []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	changed, removed = f.changed, f.removed
 	f.changed, f.removed = nil, nil
 	return changed, removed
@@ -143,10 +151,10 @@ func TestFollow(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- f.source.Start(ctx) }()
 		<-f.source.Synced()
-		if diff := cmp.Diff([]string{"default/web typed", "shop/a Policy"}, f.changed); diff != "" {
+		first, _ := f.applied()
+		if diff := cmp.Diff([]string{"default/web typed", "shop/a Policy"}, first); diff != "" {
 			t.Errorf("at first: -want, +got:\n%s", diff)
 		}
-		f.applied()
 
 		steps := []struct {
 			reason           string

@@ -203,8 +203,9 @@ func TestReport(t *testing.T) {
 	}
 	start := time.Now()
 	w.create(t, objs...)
-	took := time.Since(start)
 	current := w.waitForRoutes(t, 52).Generation
+	// Watches deliver the last routes a while after their creation.
+	took := time.Since(start)
 	if most := int64(took/debounce) + 2; current-previous > most {
 		t.Errorf("fifty routes within %s caused %d reports, want at most %d", took, current-previous, most)
 	}

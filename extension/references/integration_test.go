@@ -207,9 +207,10 @@ func TestSecretWatcher(t *testing.T) {
 	s.want(client, other)
 	s.until(t, "another Secret", other, because(ir.ReasonNotReadable))
 
-	replace(t, admin, certificate(t, client.Name, 2*time.Second))
-	s.until(t, "renewed for two seconds", client, func(h *ir.CertificateSecret) bool { return presentable(h) && time.Until(h.Due) < time.Minute })
-	s.until(t, "after these two seconds", client, because(ir.ReasonCertificateExpired))
+	// Long enough to be seen on a busy machine.
+	replace(t, admin, certificate(t, client.Name, 10*time.Second))
+	s.until(t, "renewed for ten seconds", client, func(h *ir.CertificateSecret) bool { return presentable(h) && time.Until(h.Due) < time.Minute })
+	s.until(t, "after these ten seconds", client, because(ir.ReasonCertificateExpired))
 	replace(t, admin, certificate(t, client.Name, time.Hour))
 	s.until(t, "renewed for an hour", client, presentable)
 	if err := admin.CoreV1().Secrets(client.Namespace).Delete(t.Context(), client.Name, metav1.DeleteOptions{}); err != nil {

@@ -34,7 +34,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // An authority signs certificates.
 type authority struct {

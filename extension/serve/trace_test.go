@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	patience = 10 * time.Second
+	patience = time.Minute
 
 	// parentTrace and the constants beside it are a client's span, as W3C's traceparent.
 	parentTrace = "0af7651916cd43dd8448eb211c80319c"

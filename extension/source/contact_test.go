@@ -6,6 +6,7 @@ package source
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,8 +18,13 @@ import (
 
 func TestContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var lost error
-		c := newContact(func() (*apiversion.Info, error) { return nil, lost }, logging.NewNopLogger())
+		var lost atomic.Bool
+		c := newContact(func() (*apiversion.Info, error) {
+			if lost.Load() {
+				return nil, errors.New("boom")
+			}
+			return nil, nil
+		}, logging.NewNopLogger())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- c.poll(ctx) }()
@@ -28,13 +34,13 @@ func TestContact(t *testing.T) {
 		if got := c.Silence(); got != 0 {
 			t.Errorf("an API server that answers is not silent: got %s", got)
 		}
-		lost = errors.New("boom")
+		lost.Store(true)
 		<-time.After(10 * time.Minute)
 		synctest.Wait()
 		if got, want := c.Silence(), 10*time.Minute-contactInterval+time.Second; got != want {
 			t.Errorf("the silence should begin with the last answer: want %s, got %s", want, got)
 		}
-		lost = nil
+		lost.Store(false)
 		<-time.After(contactInterval)
 		synctest.Wait()
 		if got := c.Silence(); got != 0 {

@@ -170,7 +170,7 @@ func TestFunctionMetrics(t *testing.T) {
 	go func() {
 		failed <- (&compose.Server{Network: "tcp", Address: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0", Insecure: true}).Serve(fnv1.UnimplementedFunctionRunnerServiceServer{})
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var names []string
 	if err := retry.Until(ctx, 10*time.Millisecond, func(context.Context) error {

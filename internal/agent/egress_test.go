@@ -115,7 +115,7 @@ func ping(port int32) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
 	return c, pingAgain(c)
@@ -402,7 +402,7 @@ func TestEgressPreStop(t *testing.T) {
 	}
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("The pod may end once no connection is open")
 	}
 }

@@ -51,6 +51,10 @@ func TestNetworkWithdrawsNothing(t *testing.T) {
 	p.start()
 	p.local.Set(ipn.Running, "svc:web")
 	eventually(t, "The service must be advertised.", [2]string{configWeb, serveWeb}, p.files)
+	eventually(t, "The pod must be ready.", http.StatusOK, func() int {
+		code, _ := p.get(sidecar.PathReadiness)
+		return code
+	})
 
 	if code, _ := p.get(sidecar.PathPreStop); code != http.StatusNotFound {
 		t.Errorf("The pod network must have no hook that withdraws services, got %d", code)

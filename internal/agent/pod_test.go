@@ -51,11 +51,15 @@ const (
 	serveByName = `{"Services":{"svc:web":{"TCP":{"80":{"TCPForward":"127.36.0.1:16464","ProxyProtocol":2}}}}}`
 )
 
-// drainTime is long enough to detect a drain.
-const drainTime = time.Second
+// patience bounds every wait of a test, also on a busy machine.
+const patience = time.Minute
 
-// spreadTime is how long ports of an egress pod stay open for clients.
-const spreadTime = time.Second
+// drainTime is long enough to detect a drain: a busy machine does without one in less.
+const drainTime = 5 * time.Second
+
+// spreadTime is how long ports of an egress pod stay open for clients. A busy machine opens a
+// connection in less.
+const spreadTime = 5 * time.Second
 
 // A pod is an agent and all objects that it uses. Tests of pods run in parallel, because they
 // mostly wait.
@@ -360,7 +364,7 @@ func eventually[T any](t *testing.T, reason string, want T, got func() T) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(patience)
 	for {
 		current := got()
 		if cmp.Equal(want, current) {

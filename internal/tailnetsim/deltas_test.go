@@ -71,7 +71,7 @@ func openStream(t *testing.T, s *Server, d *device) *mapReader {
 // until applies responses until the map is as wanted.
 func (m *mapReader) until(description string, ok func() bool) {
 	m.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for !ok() {
 		select {
 		case b := <-m.frames:

@@ -6,10 +6,10 @@ package tailscale
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,11 +23,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// answering returns a client with an API key. Its server uses the handler of the test.
+// answering returns a client with an API key. Its server, in memory, uses the handler of the test.
 func answering(t *testing.T, o Options, h http.HandlerFunc) *Client {
 	t.Helper()
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
+	s, m := newServer(t, h)
+	s.Start()
+	wire := newWire(nil)
+	t.Cleanup(wire.CloseIdleConnections)
+	wire.DialContext = m.dial
+	o.Transport = wire
 	if o.Rate == 0 {
 		o.Rate, o.Burst = 1000, 1000
 	}
@@ -142,37 +146,39 @@ func TestPause(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var n atomic.Int32
-			c := answering(t, Options{Rate: 0.001, Burst: 10}, func(w http.ResponseWriter, _ *http.Request) {
-				if n.Add(1) == 1 {
-					w.Header().Set("Retry-After", tc.retryAfter)
-					w.WriteHeader(tc.status)
-					return
-				}
-				_, _ = w.Write([]byte(`{"name":"svc:a"}`))
-			})
-			start := time.Now()
-			_, err := c.Services().Service(t.Context(), "svc:a")
-			if (err != nil) != (tc.class != "") {
-				t.Errorf("\n%s\nthe first call: got %v", tc.reason, err)
-			}
-			remaining := time.Until(c.login.limited.paused)
-			if off := remaining - tc.want; tc.want > 0 && off.Abs() > 5*time.Second {
-				t.Errorf("\n%s\nwant a pause of %s, got %s", tc.reason, tc.want, remaining)
-			}
-			tokens := c.login.limited.limiter.Tokens()
-			for range 2 {
+			synctest.Test(t, func(t *testing.T) {
+				var n atomic.Int32
+				c := answering(t, Options{Rate: 0.001, Burst: 10}, func(w http.ResponseWriter, _ *http.Request) {
+					if n.Add(1) == 1 {
+						w.Header().Set("Retry-After", tc.retryAfter)
+						w.WriteHeader(tc.status)
+						return
+					}
+					_, _ = w.Write([]byte(`{"name":"svc:a"}`))
+				})
+				start := time.Now()
 				_, err := c.Services().Service(t.Context(), "svc:a")
-				if ClassOf(err) != tc.class || err != nil && !strings.Contains(err.Error(), tc.text) {
-					t.Errorf("\n%s\nduring the pause: want %q, got %v", tc.reason, tc.class, err)
+				if (err != nil) != (tc.class != "") {
+					t.Errorf("\n%s\nthe first call: got %v", tc.reason, err)
 				}
-			}
-			if took := time.Since(start); took > 10*time.Second || n.Load() != tc.requests {
-				t.Errorf("\n%s\nwant %d requests soon, got %d in %s", tc.reason, tc.requests, n.Load(), took)
-			}
-			if used := tokens - c.login.limited.limiter.Tokens(); tc.class != "" && used > 0.5 {
-				t.Errorf("\n%s\ncalls that were not sent used %f of the budget", tc.reason, used)
-			}
+				remaining := time.Until(c.login.limited.paused)
+				if off := remaining - tc.want; tc.want > 0 && off.Abs() > time.Second {
+					t.Errorf("\n%s\nwant a pause of %s, got %s", tc.reason, tc.want, remaining)
+				}
+				tokens := c.login.limited.limiter.Tokens()
+				for range 2 {
+					_, err := c.Services().Service(t.Context(), "svc:a")
+					if ClassOf(err) != tc.class || err != nil && !strings.Contains(err.Error(), tc.text) {
+						t.Errorf("\n%s\nduring the pause: want %q, got %v", tc.reason, tc.class, err)
+					}
+				}
+				if took := time.Since(start); took > 10*time.Second || n.Load() != tc.requests {
+					t.Errorf("\n%s\nwant %d requests soon, got %d in %s", tc.reason, tc.requests, n.Load(), took)
+				}
+				if used := tokens - c.login.limited.limiter.Tokens(); tc.class != "" && used > 0.5 {
+					t.Errorf("\n%s\ncalls that were not sent used %f of the budget", tc.reason, used)
+				}
+			})
 		})
 	}
 }

@@ -6,7 +6,6 @@ package tailscale
 import (
 	"context"
 	"crypto/x509"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,84 +13,124 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// A hole forwards connections to a server until its existing connections are swallowed: they stay
-// open, but no more data passes. New connections are forwarded.
-type hole struct {
-	url string
-
-	mu        sync.Mutex
-	swallowed []*atomic.Bool
-	conns     atomic.Int32
+// A memory listens in memory. In a bubble of testing/synctest, time passes while its connections wait.
+type memory struct {
+	conns chan net.Conn
+	ended chan struct{}
+	end   func()
 }
 
-// startHole starts a hole in front of a server.
-func startHole(t *testing.T, s *httptest.Server) *hole {
+func listenInMemory() *memory {
+	m := &memory{conns: make(chan net.Conn), ended: make(chan struct{})}
+	m.end = sync.OnceFunc(func() { close(m.ended) })
+	return m
+}
+
+// Accept implements net.Listener.
+func (m *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.conns:
+		return c, nil
+	case <-m.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (m *memory) Close() error { m.end(); return nil }
+
+// Addr implements net.Listener. The address is of the host itself, so that no proxy is used.
+func (m *memory) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
+
+// dial connects to the listener, whatever the address.
+func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case m.conns <- server:
+		return client, nil
+	case <-m.ended:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// newServer returns a server in memory that has not started.
+func newServer(t *testing.T, h http.HandlerFunc) (*httptest.Server, *memory) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &hole{url: strings.Replace(s.URL, s.Listener.Addr().String(), l.Addr().String(), 1)}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			up, err := net.Dial("tcp", s.Listener.Addr().String())
-			if err != nil {
-				t.Errorf("cannot dial the server: %v", err)
-				return
-			}
-			t.Cleanup(func() { _, _ = c.Close(), up.Close() })
-			swallowed := &atomic.Bool{}
-			h.mu.Lock()
-			h.swallowed = append(h.swallowed, swallowed)
-			h.mu.Unlock()
-			h.conns.Add(1)
-			wg.Go(func() { forward(up, c, swallowed) })
-			wg.Go(func() { forward(c, up, swallowed) })
-		}
-	})
-	t.Cleanup(wg.Wait)
-	t.Cleanup(func() { _ = l.Close() })
-	return h
+	m := listenInMemory()
+	s := &httptest.Server{Listener: m, Config: &http.Server{Handler: h, ReadHeaderTimeout: time.Hour}}
+	t.Cleanup(s.Close)
+	return s, m
 }
 
-// forward copies until one end closes. It reads swallowed data and discards it.
-func forward(to io.WriteCloser, from io.Reader, swallowed *atomic.Bool) {
-	defer func() { _ = to.Close() }()
-	b := make([]byte, 32<<10)
+// A hole dials a server until its existing connections are swallowed: they stay open, but no more
+// data passes. New connections work.
+type hole struct {
+	server *memory
+
+	mu    sync.Mutex
+	conns []*holeConn
+}
+
+type holeConn struct {
+	net.Conn
+	swallowed atomic.Bool
+}
+
+func (h *hole) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	raw, err := h.server.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	c := &holeConn{Conn: raw}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns = append(h.conns, c)
+	return c, nil
+}
+
+// Read discards swallowed data.
+func (c *holeConn) Read(b []byte) (int, error) {
 	for {
-		n, err := from.Read(b)
-		if n > 0 && !swallowed.Load() {
-			if _, err := to.Write(b[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
+		n, err := c.Conn.Read(b)
+		if err != nil || !c.swallowed.Load() {
+			return n, err
 		}
 	}
+}
+
+// Write discards swallowed data.
+func (c *holeConn) Write(b []byte) (int, error) {
+	if c.swallowed.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
 }
 
 // swallow discards the data of all current connections from now on.
 func (h *hole) swallow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.swallowed {
-		s.Store(true)
+	for _, c := range h.conns {
+		c.swallowed.Store(true)
 	}
+}
+
+// count returns the number of connections that were dialled.
+func (h *hole) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.conns)
 }
 
 // TestHalfOpen discards the data of a connection that worked before, like a firewall that has
 // dropped the connection's state.
 func TestHalfOpen(t *testing.T) {
-	t.Parallel()
 	const soon = 200 * time.Millisecond
 	get := func(ctx context.Context, c *Client) error { _, err := c.Services().Service(ctx, "svc:a"); return err }
 	write := func(ctx context.Context, c *Client) error {
@@ -117,62 +156,64 @@ func TestHalfOpen(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if strings.Contains(r.URL.Path, "oauth") {
-					_, _ = w.Write([]byte(`{"access_token":"t","expires_in":3600}`))
-					return
+			synctest.Test(t, func(t *testing.T) {
+				s, m := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+					if strings.Contains(r.URL.Path, "oauth") {
+						_, _ = w.Write([]byte(`{"access_token":"t","expires_in":3600}`))
+						return
+					}
+					_, _ = w.Write([]byte(`{"name":"svc:a","addrs":["100.64.0.1"]}`))
+				})
+				s.EnableHTTP2 = tc.http2
+				s.StartTLS()
+				h := &hole{server: m}
+				wire := newWire(nil)
+				t.Cleanup(wire.CloseIdleConnections)
+				wire.DialContext = h.dial
+				wire.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+				wire.TLSClientConfig.NextProtos = nil
+				wire.ForceAttemptHTTP2 = tc.http2
+				ping := tc.ping
+				if ping == 0 {
+					ping = time.Hour
 				}
-				_, _ = w.Write([]byte(`{"name":"svc:a","addrs":["100.64.0.1"]}`))
-			}))
-			s.EnableHTTP2 = tc.http2
-			s.StartTLS()
-			t.Cleanup(s.Close)
-			h := startHole(t, s)
-			wire := newWire(nil)
-			wire.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-			wire.TLSClientConfig.NextProtos = nil
-			wire.ForceAttemptHTTP2 = tc.http2
-			if tc.ping == 0 {
-				tc.ping = time.Hour
-			}
-			wire.HTTP2.SendPingTimeout, wire.HTTP2.PingTimeout = tc.ping, tc.ping
-			cfg := Config{URL: h.url, APIKey: "k"}
-			if tc.oauth {
-				cfg = Config{URL: h.url, ClientID: "id", ClientSecret: "hush"}
-			}
-			fake := &fakeClock{at: time.Now()}
-			c, err := NewClient(cfg, Options{Rate: 1000, Burst: 1000, Metrics: NewMetrics(), Transport: wire, Clock: fake})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.login.limited.silence = tc.silence; tc.silence == 0 {
-				c.login.limited.silence = time.Hour
-			}
-			if err := get(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
-			// The next call needs another token.
-			if fake.at = fake.at.Add(2 * time.Hour); !tc.oauth {
-				fake.at = time.Now()
-			}
-			h.swallow()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			start := time.Now()
-			err = tc.call(ctx, c)
-			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
-				t.Errorf("\n%s\nwant error %q, got: %v", tc.reason, tc.err, err)
-			}
-			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("\n%s\nit took %s", tc.reason, took)
-			}
-			if err := get(t.Context(), c); err != nil {
-				t.Errorf("\n%s\nafter that: %v", tc.reason, err)
-			}
-			if n := h.conns.Load(); n != 2 {
-				t.Errorf("\n%s\nwant one more connection, got %d in all", tc.reason, n)
-			}
+				wire.HTTP2.SendPingTimeout, wire.HTTP2.PingTimeout = ping, ping
+				cfg := Config{URL: s.URL, APIKey: "k"}
+				if tc.oauth {
+					cfg = Config{URL: s.URL, ClientID: "id", ClientSecret: "hush"}
+				}
+				fake := &fakeClock{at: time.Now()}
+				c, err := NewClient(cfg, Options{Rate: 1000, Burst: 1000, Metrics: NewMetrics(), Transport: wire, Clock: fake})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.login.limited.silence = tc.silence; tc.silence == 0 {
+					c.login.limited.silence = time.Hour
+				}
+				if err := get(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				// The next call needs another token.
+				if tc.oauth {
+					fake.at = fake.at.Add(2 * time.Hour)
+				}
+				h.swallow()
+				start := time.Now()
+				err = tc.call(t.Context(), c)
+				if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+					t.Errorf("\n%s\nwant error %q, got: %v", tc.reason, tc.err, err)
+				}
+				// The first attempt, and the longest pause before the second.
+				if took, most := time.Since(start), soon+2*baseBackoff; took > most {
+					t.Errorf("\n%s\nit took %s, want %s at most", tc.reason, took, most)
+				}
+				if err := get(t.Context(), c); err != nil {
+					t.Errorf("\n%s\nafter that: %v", tc.reason, err)
+				}
+				if n := h.count(); n != 2 {
+					t.Errorf("\n%s\nwant one more connection, got %d in all", tc.reason, n)
+				}
+			})
 		})
 	}
 }
@@ -210,21 +251,24 @@ func TestWire(t *testing.T) {
 
 // TestSilence verifies that an attempt may take long while its response arrives.
 func TestSilence(t *testing.T) {
-	c := answering(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
-		for _, b := range []byte(`{"name":"svc:abcdefghij"}`) {
-			_, _ = w.Write([]byte{b})
-			_ = http.NewResponseController(w).Flush()
-			select {
-			case <-r.Context().Done():
-				return
-			case <-time.After(20 * time.Millisecond):
+	const silence = 300 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		c := answering(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+			for _, b := range []byte(`{"name":"svc:abcdefghij"}`) {
+				_, _ = w.Write([]byte{b})
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-r.Context().Done():
+					return
+				case <-time.After(silence - time.Millisecond):
+				}
 			}
+		})
+		c.login.limited.silence = silence
+		if _, err := c.Services().Service(t.Context(), "svc:a"); err != nil {
+			t.Errorf("an answer that comes slowly: %v", err)
 		}
 	})
-	c.login.limited.silence = 300 * time.Millisecond
-	if _, err := c.Services().Service(t.Context(), "svc:a"); err != nil {
-		t.Errorf("an answer that comes slowly: %v", err)
-	}
 }
 
 // TestAuthorities checks which certificates of an API are accepted.

@@ -124,7 +124,7 @@ func newEnvironmentOf(t *testing.T, o standalone.Options, flags ...string) *envi
 	}
 	w.command = append(w.command, flags...)
 	w.startExtension(t)
-	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })
+	t.Cleanup(func() { check(t, w.extension.Stop(limit)) })
 	w.backends(t)
 	return w
 }

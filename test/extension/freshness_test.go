@@ -113,7 +113,7 @@ func agrees(t *testing.T, w *environment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { check(t, second.Stop(20*time.Second)) })
+	t.Cleanup(func() { check(t, second.Stop(limit)) })
 	if err := w.Answers(within(t), "http://127.0.0.1:5009/ready", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func pause(t *testing.T, d time.Duration) {
 // that an ending extension triggers a translation for its successor.
 func triggersTranslation(t *testing.T, w *environment) {
 	previous := w.atRest(t)
-	if err := w.extension.Stop(20 * time.Second); err != nil {
+	if err := w.extension.Stop(limit); err != nil {
 		t.Fatal(err)
 	}
 	current, err := w.revision(t.Context())

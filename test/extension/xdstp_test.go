@@ -64,7 +64,7 @@ func TestXDSTP(t *testing.T) {
 		"--observe-address=127.0.0.1:5007", "--from-files=" + manifests, "--direct-targets",
 	}
 	w.startExtension(t)
-	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })
+	t.Cleanup(func() { check(t, w.extension.Stop(limit)) })
 	for _, addr := range []string{"192.0.2.10:8000", "127.0.0.1:8000"} {
 		w.serve(t, addr, respond(addr))
 	}
@@ -91,7 +91,7 @@ func TestXDSTP(t *testing.T) {
 	}
 
 	// The renewed certificate is in use: the extension trusts only its authority.
-	check(t, w.extension.Stop(20*time.Second))
+	check(t, w.extension.Stop(limit))
 	w.command = append(w.command, "--eds-client-ca="+renew(t, envoy))
 	w.startExtension(t)
 	err = w.Until(within(t), func(ctx context.Context) error {

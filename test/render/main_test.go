@@ -28,10 +28,10 @@ const (
 	root = "../.."
 
 	// startLimit is how long a function may take until it listens.
-	startLimit = 30 * time.Second
+	startLimit = time.Minute
 
 	// stopLimit is how long a function may take to end.
-	stopLimit = 10 * time.Second
+	stopLimit = time.Minute
 )
 
 // tools are the programs and files that all cases share.

@@ -27,7 +27,7 @@ const (
 	// startLimit is how long Envoy Gateway may take until it has read its files.
 	startLimit = time.Minute
 	// stopLimit is how long Envoy Gateway may take to stop, with its Envoys.
-	stopLimit = 20 * time.Second
+	stopLimit = time.Minute
 	// poll is the interval of checks.
 	poll = 50 * time.Millisecond
 	// requestLimit is how long one request of Gets may take.

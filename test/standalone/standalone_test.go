@@ -113,7 +113,7 @@ func start(t *testing.T, o standalone.Options, manifests ...string) *standalone.
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Asked-With", r.Header.Get("X-Request-Id"))
 	})}
 	go s.Serve(l) // Ends with Close.

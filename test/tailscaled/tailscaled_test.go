@@ -48,7 +48,7 @@ const (
 	tailnetDomain = "tail1234.ts.net"
 
 	// limit bounds each wait. Old versions report netmaps every three seconds.
-	limit = 30 * time.Second
+	limit = time.Minute
 )
 
 // versions returns the programs by version. TEST_ASSET_TAILSCALED_MORE names further ones, as

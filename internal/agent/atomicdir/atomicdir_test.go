@@ -207,7 +207,7 @@ func TestContainerboot(t *testing.T) {
 		t.Fatalf("Write(...): %v", err)
 	}
 
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case ev := <-w.Events:

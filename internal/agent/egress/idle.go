@@ -5,7 +5,6 @@ package egress
 
 import (
 	"context"
-	"net"
 	"time"
 )
 
@@ -20,8 +19,8 @@ const looks = 4
 // idle, until ctx is done. It ends connections whose node has vanished while the client sends
 // nothing: tailscaled sends no keepalives on connections that it dials (tailscale.com
 // wgengine/netstack, DialContextTCP), and Linux answers the client's keepalives. The kernel
-// copies the bytes, so cutIdle reads the byte counts from the kernel.
-func cutIdle(ctx context.Context, client *net.TCPConn, idle time.Duration, cut func()) {
+// copies the bytes, so carried returns the kernel's byte counts: transfer.
+func cutIdle(ctx context.Context, carried func() (transferred, error), idle time.Duration, cut func()) {
 	tick := time.NewTicker(max(idle/looks, time.Millisecond))
 	defer tick.Stop()
 	last, changed := transferred{}, time.Now()
@@ -31,7 +30,7 @@ func cutIdle(ctx context.Context, client *net.TCPConn, idle time.Duration, cut f
 			return
 		case <-tick.C:
 		}
-		current, err := transfer(client)
+		current, err := carried()
 		if err != nil {
 			return // The connection was closed.
 		}

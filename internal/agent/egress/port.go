@@ -154,7 +154,7 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 	p.follow(client, r)
 	counted, tracked := p.opened(r.Target)
 	if p.server.idle > 0 {
-		go cutIdle(ctx, client, p.server.idle, cancel)
+		go cutIdle(ctx, func() (transferred, error) { return transfer(client) }, p.server.idle, cancel)
 	}
 	var first func([]byte)
 	if p.server.tracer != nil {

@@ -62,7 +62,7 @@ func watchNode(t *testing.T, n *tsnet.Server) (*localapi.Peers, func(reason stri
 	var last localapi.State
 	return peers, func(reason string, ok func(localapi.State) bool) {
 		t.Helper()
-		deadline := time.After(20 * time.Second)
+		deadline := time.After(time.Minute)
 		for !ok(last) {
 			select {
 			case last = <-changed:

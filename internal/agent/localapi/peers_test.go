@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func follow(t *testing.T, s *localapitest.Server) (*localapi.Peers, func(reason,
 	})
 	return peers, func(reason, host string, want localapi.Host) {
 		t.Helper()
-		deadline := time.After(20 * time.Second)
+		deadline := time.After(time.Minute)
 		for {
 			got := peers.Find(host)
 			diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmpopts.EquateEmpty())
@@ -167,10 +168,12 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// blocked returns a dial function that fails once release is closed.
-func blocked(dialled *atomic.Bool, release <-chan struct{}) func(string) (net.Conn, error) {
+// blocked returns a dial function that closes dialled when it is called, and fails once release is
+// closed.
+func blocked(dialled chan<- struct{}, release <-chan struct{}) func(string) (net.Conn, error) {
+	report := sync.OnceFunc(func() { close(dialled) })
 	return func(string) (net.Conn, error) {
-		dialled.Store(true)
+		report()
 		<-release
 		return nil, errors.New("connection was refused")
 	}
@@ -185,18 +188,18 @@ func TestDial(t *testing.T) {
 		t.Errorf("An address that tailscaled leaves to its client to dial must be refused, got: %v", err)
 	}
 
-	var dialled atomic.Bool
-	release := make(chan struct{})
-	s.SetDial(blocked(&dialled, release))
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	dialled, release := make(chan struct{}), make(chan struct{})
+	s.SetDial(blocked(dialled, release))
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := d.Dial(ctx, addr); !cmp.Equal(context.DeadlineExceeded, err, cmpopts.EquateErrors()) {
+	go func() {
+		<-dialled
+		cancel()
+	}()
+	if _, err := d.Dial(ctx, addr); !cmp.Equal(context.Canceled, err, cmpopts.EquateErrors()) {
 		t.Errorf("A dial must end with its context, got: %v", err)
 	}
 	close(release)
-	if !dialled.Load() {
-		t.Error("The request must have reached tailscaled")
-	}
 	if _, err := d.Dial(t.Context(), addr); err == nil || cmp.Equal(localapi.ErrOutside, err, cmpopts.EquateErrors()) {
 		t.Errorf("A target that does not answer must cause a different error, got: %v", err)
 	}
@@ -226,12 +229,14 @@ func TestDialRepeats(t *testing.T) {
 		}()
 		return conn, nil
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	start := time.Now()
 	c, err := d.Dial(ctx, addr)
 	if err != nil {
 		t.Fatalf("The second attempt must connect, got: %v", err)
 	}
+	took := time.Since(start)
 	if b, err := io.ReadAll(c); err != nil || string(b) != "hello" {
 		t.Errorf("The first attempt must not disturb the connection of the second, got: %q, %v", b, err)
 	}
@@ -239,7 +244,8 @@ func TestDialRepeats(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if n := attempts.Load(); n != 2 {
-		t.Errorf("A dial must not be repeated after it has connected, got %d attempts", n)
+	// The third attempt begins after three seconds, before the second has connected on a very slow machine.
+	if n := attempts.Load(); n != 2 && took < 3*time.Second {
+		t.Errorf("A dial must not be repeated after it has connected, got %d attempts within %s", n, took)
 	}
 }

@@ -28,7 +28,7 @@ import (
 )
 
 // deadline bounds how long a test waits for an event.
-const deadline = 20 * time.Second
+const deadline = time.Minute
 
 const host = "web.example.com"
 

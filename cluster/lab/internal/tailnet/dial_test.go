@@ -51,7 +51,7 @@ func localAPI(t *testing.T, h http.HandlerFunc) string {
 		}
 		_ = json.NewEncoder(w).Encode(apitype.DNSQueryResponse{Bytes: b}) // The client sees the error.
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	t.Cleanup(func() { _ = s.Close() })
 	go s.Serve(l) // Close ends it.
 	return socket
