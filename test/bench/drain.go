@@ -71,12 +71,12 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 		progress("drain: cut by a move: %s", f)
 	}
 	// Programs of the lab, whose names have that of the tailnet.
-	kept := j.Close(ctx, []string{"tailnetsim-one", "kubelet-one"}, sets[0].Controllers())
+	loss := j.Close(ctx, []string{"tailnetsim-one", "kubelet-one"}, sets[0].Controllers())
 	progress("drain: the logs of the pods and of what decides on them are in %s", filepath.Join(c.Logs, "drain"))
 	return []Result{
 		plain("drain.lost_requests", float64(len(d.Lost)), "requests", 0),
 		plain("drain.cut_by_moves", float64(len(d.Cut)), "requests", float64(maxCut*d.Moves)),
-	}, errors.Join(err, kept)
+	}, errors.Join(err, loss)
 }
 
 // busy keeps this many threads of the process busy until the returned function is called.
