@@ -23,6 +23,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/provenance"
 	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/sbom"
 )
@@ -126,7 +127,7 @@ func (c *releaseCmd) plugin(ctx context.Context, system pluginSystem, arch strin
 func compileFor(ctx context.Context, main, system, arch string, variables map[string]string, out string) error {
 	ld := []string{"-s", "-w"}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
-		ld = append(ld, "-X", "github.com/tailscale-gateway/tailscale-gateway/internal/"+name+"="+variables[name])
+		ld = append(ld, "-X", products.Module+"/internal/"+name+"="+variables[name])
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(ld, " "), "-o", out, main)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
