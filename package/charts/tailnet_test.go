@@ -39,6 +39,16 @@ func TestTailnet(t *testing.T) {
 			values: []string{"tailnet.spec.oauthSecretName=oauth", "tailnet.spec.oauthSecretNamespace=platform"},
 			want:   gateway.TailscaleTailnetSpec{OAuthSecretName: "oauth", OAuthSecretNamespace: "platform"},
 		},
+		"NamespaceElsewhere": {
+			reason: "The spec says where the Secret is.",
+			values: []string{"tailnet.oauthSecretName=oauth", "tailnet.spec.oauthSecretNamespace=platform"},
+			want:   gateway.TailscaleTailnetSpec{OAuthSecretName: "oauth", OAuthSecretNamespace: "platform"},
+		},
+		"Null": {
+			reason: "A value may be removed.",
+			values: []string{"tailnet.oauthSecretName=oauth", "tailnet.oauth=null", "tailnet.spec=null"},
+			want:   gateway.TailscaleTailnetSpec{OAuthSecretName: "oauth", OAuthSecretNamespace: namespace},
+		},
 		"WorkloadIdentity": {
 			reason: "A workload identity needs no Secret.",
 			values: []string{"tailnet.spec.workloadIdentity.clientID=abc", "tailnet.spec.workloadIdentity.audience=api", "tailnet.spec.workloadIdentity.namespace=platform"},
@@ -67,5 +77,13 @@ func TestTailnet(t *testing.T) {
 				t.Errorf("%s\nthe chart writes the provider's record: %q", tc.reason, v)
 			}
 		})
+	}
+}
+
+// TestTailnetAbsent checks that the chart renders with the values of a release before this one, which lack
+// the key: helm upgrade --reuse-values passes them.
+func TestTailnetAbsent(t *testing.T) {
+	if diff := cmp.Diff(render(t), render(t, "tailnet=null")); diff != "" {
+		t.Errorf("-with the default, +without the key:\n%s", diff)
 	}
 }
