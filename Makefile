@@ -116,7 +116,7 @@ lint: ## Lint Go code, requirements, workflows, scripts, and the wording of text
 	bash -n hack/dev-kind.sh
 
 .PHONY: check-platforms
-check-platforms: ## Check that everything compiles for macOS and for arm64.
+check-platforms: ## Check that everything compiles for macOS and for arm64, and the kubectl plugin for Windows.
 	go run ./hack/platforms
 
 # Packages of the site's build, in the versions and with the digests of requirements.txt.

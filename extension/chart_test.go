@@ -133,8 +133,6 @@ var variants = map[string][]string{
 		"eds.target=10.96.0.6:5006", "eds.mode=GoogleGRPC", "extraArgs[0]=--only-gateway=envoy-gateway-system/eg",
 	},
 	"bare": {"certificates.mode=Existing", "placeholders=false", "gateways=false", "discoveries=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
-	// For the time of an upgrade.
-	"upgrading": {"certificates.mode=Existing", "hooks.clientCertificates=false", "eds.clientCertificates=false"},
 }
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -170,9 +168,7 @@ func TestChartRefuses(t *testing.T) {
 		"UnknownValue":      {reason: "A misspelt value must not be ignored.", values: []string{"replica=3"}},
 		"NoReplicas":        {reason: "Envoy Gateway would wait for ever.", values: []string{"replicas=0"}},
 		"LongName":          {reason: "Names of Services need room for a suffix.", values: []string{"fullnameOverride=" + strings.Repeat("a", 60)}},
-		"OpenHooks":         {reason: "Any pod could get private keys.", values: []string{"hooks.clientCertificates=false", "networkPolicy.enabled=false"}},
-		"OpenEDS":           {reason: "Any pod could subscribe to endpoints.", values: []string{"eds.clientCertificates=false", "networkPolicy.enabled=false"}},
-		"OpenFlag":          {reason: "A removed value must not be ignored.", values: []string{"hooks.clientCASecret=envoy-gateway"}},
+		"OpenFlag":          {reason: "A removed value must not be ignored.", values: []string{"hooks.clientCertificates=false"}},
 		"ShortDigest":       {reason: "A truncated digest identifies nothing.", values: []string{"image.digest=sha256:0123"}},
 		"ConflictingPolicy": {reason: "Kubernetes supports two address families.", values: []string{"hooks.trafficPolicy=local"}},
 		"AllSecrets":        {reason: "The extension reads Secrets by name only.", values: []string{"clientCertificates[0].namespace=shop"}},

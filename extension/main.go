@@ -50,7 +50,6 @@ type CLI struct {
 	HooksTLS        string `help:"Folder with tls.crt and tls.key of the hook server, such as a mounted Secret; read again after changes." name:"hooks-tls" env:"HOOKS_TLS" placeholder:"DIR" group:"Hooks"`
 	HooksClientCA   string `help:"File with the authorities of Envoy Gateway's client certificate." name:"hooks-client-ca" env:"HOOKS_CLIENT_CA" placeholder:"FILE" group:"Hooks"`
 	HooksClientName string `help:"DNS name that Envoy Gateway's certificate must have, because the authority may have signed others. Empty permits any." name:"hooks-client-name" env:"HOOKS_CLIENT_NAME" placeholder:"NAME" group:"Hooks"`
-	InsecureHooks   bool   `help:"Answer hooks of any client that reaches the address, with --hooks-tls or without TLS. Answers contain the certificates of Gateways, with their keys. Without this flag clients need a certificate, unless only this machine reaches the address." env:"INSECURE_HOOKS" group:"Hooks"`
 
 	HooksMaxMessage int `help:"Greatest size of a hook's message, in MiB. A Gateway has some 0.8 KiB for each route, and what policies insert. Envoy Gateway's extensionManager.maxMessageSize must be as large; a Gateway beyond either limit is not updated." name:"hooks-max-message-mib" default:"256" env:"HOOKS_MAX_MESSAGE_MIB" placeholder:"MIB" group:"Hooks"`
 
@@ -59,7 +58,6 @@ type CLI struct {
 	EDSClientCA   string `help:"File with the authorities of Envoys' client certificates." name:"eds-client-ca" env:"EDS_CLIENT_CA" placeholder:"FILE" group:"Endpoints"`
 	EDSClientName string `help:"DNS name that Envoys' certificate must have. Empty permits any." name:"eds-client-name" env:"EDS_CLIENT_NAME" placeholder:"NAME" group:"Endpoints"`
 	EDSClientTLS  string `help:"Folder with the tls.crt and tls.key that Envoys present: each cluster contains them. In mode XDSTP each Envoy's bootstrap configures its certificate." name:"eds-client-tls" env:"EDS_CLIENT_TLS" placeholder:"DIR" group:"Endpoints"`
-	InsecureEDS   bool   `help:"Serve endpoints to any client that reaches the address, with --eds-tls or without TLS. Without this flag clients need a certificate, unless only this machine reaches the address." name:"insecure-eds" env:"INSECURE_EDS" group:"Endpoints"`
 	EDSTarget     string `help:"Address that Envoys dial for endpoints: ADDRESS:PORT, or any gRPC target. Use the Service of all replicas, by its address rather than by its name: Envoys on the host's network cannot resolve names of the cluster." name:"eds-target" default:"127.0.0.1:5006" env:"EDS_TARGET" group:"Endpoints"`
 	EDSServer     string `help:"Name in the server's certificate that Envoys verify, if it differs from the dialed name. Certificates do not contain the address of a Service." name:"eds-server-name" env:"EDS_SERVER_NAME" placeholder:"NAME" group:"Endpoints"`
 	XDSMode       string `help:"How Envoys subscribe to endpoints. GoogleGRPC needs nothing in an EnvoyProxy, and uses a connection for each target. XDSTP uses one stream for each Envoy, for thousands of targets, and needs the authority tailscale in each EnvoyProxy's bootstrap. Auto selects XDSTP for each Gateway whose EnvoyProxy, or that of its GatewayClass, or the default one in --envoy-gateway-config, has the authority, and GoogleGRPC for all others." name:"xds-mode" enum:"GoogleGRPC,XDSTP,Auto" default:"GoogleGRPC" env:"XDS_MODE" group:"Endpoints"`
@@ -102,20 +100,15 @@ func (c *CLI) Validate() error {
 	if c.MakeCertificates != "" && (c.Namespace == "" || c.FromFiles != "") {
 		return errors.New("--make-certificates needs --namespace, and the Kubernetes API")
 	}
-	for _, s := range []struct {
-		name, address, tls, clientCA string
-		insecure                     bool
-	}{
-		{"hooks", c.HooksAddress, c.HooksTLS, c.HooksClientCA, c.InsecureHooks},
-		{"eds", c.EDSAddress, c.EDSTLS, c.EDSClientCA, c.InsecureEDS},
+	for _, s := range []struct{ name, address, tls, clientCA string }{
+		{"hooks", c.HooksAddress, c.HooksTLS, c.HooksClientCA},
+		{"eds", c.EDSAddress, c.EDSTLS, c.EDSClientCA},
 	} {
 		switch generated := c.MakeCertificates != ""; {
-		case s.insecure && (generated || s.clientCA != ""):
-			return errors.Errorf("--insecure-%s permits any client, and --%s-client-ca and --make-certificates do not: leave one out", s.name, s.name)
 		case s.clientCA != "" && s.tls == "" && !generated:
 			return errors.Errorf("--%s-client-ca needs --%s-tls", s.name, s.name)
-		case !s.insecure && !generated && s.clientCA == "" && !serve.Local(s.address):
-			return errors.Errorf("any client that reaches %s could call the server: set --%s-tls and --%s-client-ca, or --make-certificates, or --insecure-%s", s.address, s.name, s.name, s.name)
+		case !generated && s.clientCA == "" && !serve.Local(s.address):
+			return errors.Errorf("any client that reaches %s could call the server: set --%s-tls and --%s-client-ca, or --make-certificates", s.address, s.name, s.name)
 		}
 	}
 	for flag, v := range map[string]string{"only-gateway": c.OnlyGateway, "envoy-gateway-config": c.EnvoyGatewayConfig} {

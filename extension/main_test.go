@@ -33,8 +33,6 @@ func TestValidate(t *testing.T) {
 		"WriteNoNames":  {reason: "Clients would refuse a server without names.", cli: CLI{WriteCertificates: "web", Namespace: "shop"}, want: "--certificate-names"},
 		"WriteAndMake":  {reason: "The two flags store certificates in different Secrets.", cli: CLI{WriteCertificates: "web", CertificateNames: []string{"web.shop.svc"}, MakeCertificates: "web", Namespace: "shop"}, want: "--make-certificates"},
 		"NamesInVain":   {reason: "Names without the other flag have no effect.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", CertificateNames: []string{"web.shop.svc"}}, want: "--write-certificates"},
-		"Insecure":      {reason: "The flags for it permit any client.", cli: CLI{HooksAddress: ":5005", InsecureHooks: true, EDSAddress: ":5006", InsecureEDS: true}},
-		"Contradiction": {reason: "The two flags contradict each other.", cli: CLI{HooksAddress: ":5005", HooksTLS: "d", HooksClientCA: "f", InsecureHooks: true, EDSAddress: "unix:/e"}, want: "leave one out"},
 		"ClientsInVain": {reason: "Without TLS a client cannot present a certificate.", cli: CLI{HooksAddress: ":5005", HooksClientCA: "f", EDSAddress: "unix:/e"}, want: "needs --hooks-tls"},
 		"Config":        {reason: "A ConfigMap has a namespace.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", EnvoyGatewayConfig: "envoy-gateway-config"}, want: "--envoy-gateway-config"},
 		"AutoForOne":    {reason: "GatewayClasses are in no namespace.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", XDSMode: string(xds.ModeAuto), OnlyGateway: "shop/gw"}, want: "--xds-mode"},

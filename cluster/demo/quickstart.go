@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 const (
@@ -33,7 +35,7 @@ func (d *demo) quickstartSteps() []step {
 }
 
 // examples is the public address of the examples, as in the README.
-const examples = "https://raw.githubusercontent.com/tailscale-gateway/tailscale-gateway/v0.1.0/examples/"
+const examples = products.Raw + "/v0.1.0/examples/"
 
 func (d *demo) namespaceAndSecret(ctx context.Context, p *progress) error {
 	if err := d.readmeCommands(ctx, p, "kubectl apply -f "+examples+"quickstart/namespace.yaml", examples, "examples/"); err != nil {

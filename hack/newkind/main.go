@@ -24,6 +24,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 //go:embed templates
@@ -138,9 +140,8 @@ type insertion struct {
 
 // insertions returns the lines that register a kind.
 func (n names) insertions() []insertion {
-	const module = "github.com/tailscale-gateway/tailscale-gateway"
 	return []insertion{
-		{"internal/controller/setup.go", "import (", "\n)", fmt.Sprintf("\t%q", module+"/internal/controller/"+n.Lower)},
+		{"internal/controller/setup.go", "import (", "\n)", fmt.Sprintf("\t%q", products.Module+"/internal/controller/"+n.Lower)},
 		{"internal/controller/setup.go", "return []kinds.Registration{", "\n\t}", fmt.Sprintf("\t\t%s.Kind(o),", n.Lower)},
 	}
 }

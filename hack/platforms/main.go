@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command platforms checks the types of all packages and their tests as if they were compiled for
-// other platforms: macOS, where contributors work, and arm64, where users run images. It reads
-// dependencies without the bodies of their functions and compiles nothing, so it takes seconds
-// where go vet takes minutes.
+// Command platforms checks the types of packages and their tests as if they were compiled for other
+// platforms: all for macOS, where contributors work, and arm64, where users run images, and the kubectl
+// plugin for Windows. It reads dependencies without the bodies of their functions and compiles nothing,
+// so it takes seconds where go vet takes minutes.
 package main
 
 import (
@@ -19,19 +19,26 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// platforms to check, as GOOS/GOARCH.
-var platforms = []string{"darwin/arm64", "linux/arm64"}
+// platforms to check, as GOOS/GOARCH, with their packages.
+var platforms = []struct {
+	name     string
+	patterns []string
+}{
+	{name: "darwin/arm64", patterns: []string{"./..."}},
+	{name: "linux/arm64", patterns: []string{"./..."}},
+	{name: "windows/amd64", patterns: []string{"./cmd/kubectl-tailscale_gateway", "./internal/plugin/..."}},
+}
 
 func main() {
 	failed := false
 	for _, p := range platforms {
-		problems, err := check(p, ".", "./...")
+		problems, err := check(p.name, ".", p.patterns...)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "platforms:", err)
 			os.Exit(1)
 		}
 		for _, m := range problems {
-			fmt.Printf("%s: %s\n", p, m)
+			fmt.Printf("%s: %s\n", p.name, m)
 		}
 		failed = failed || len(problems) > 0
 	}
@@ -43,8 +50,8 @@ func main() {
 // linuxOnly are modules whose functions do not compile elsewhere, which the check does not see.
 var linuxOnly = []string{"github.com/google/nftables"}
 
-// check returns what does not compile for a platform, of the packages in dir that match a pattern.
-func check(platform, dir, pattern string) ([]string, error) {
+// check returns what does not compile for a platform, of the packages in dir that match patterns.
+func check(platform, dir string, patterns ...string) ([]string, error) {
 	system, arch, _ := strings.Cut(platform, "/")
 	pkgs, err := packages.Load(&packages.Config{
 		Dir:   dir,
@@ -52,12 +59,12 @@ func check(platform, dir, pattern string) ([]string, error) {
 		Env:   append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0"),
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps |
 			packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesSizes,
-	}, pattern)
+	}, patterns...)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot load packages for %s", platform)
 	}
 	if len(pkgs) == 0 {
-		return nil, errors.Errorf("no packages match %s", pattern)
+		return nil, errors.Errorf("no packages match %s", strings.Join(patterns, " "))
 	}
 	var out []string
 	if system != "linux" {

@@ -19,6 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/dns"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/extension"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/federatedidentity"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/firsttailnet"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/handover"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/logstreamconfiguration"
@@ -64,7 +65,7 @@ type registration struct {
 }
 
 // registrations returns all controllers of the provider: those of provider configs, of MachineSets,
-// of handovers and of dedicated extensions, and one for each managed kind.
+// of handovers, of dedicated extensions and of the first tailnet, and one for each managed kind.
 func registrations(o setup.Options) []registration {
 	managed := managedKinds(o)
 	users := make([]kinds.User, 0, len(managed))
@@ -79,6 +80,7 @@ func registrations(o setup.Options) []registration {
 		{setup: machineset.Setup, needs: machineset.Needs()},
 		{setup: handover.Setup, needs: handover.Needs()},
 		{setup: extension.Setup, needs: extension.Needs()},
+		{setup: firsttailnet.Setup, needs: firsttailnet.Needs()},
 	}
 	for _, k := range managed {
 		out = append(out, registration{setup: k.Setup, needs: k.Needs()})

@@ -8,8 +8,25 @@ package products
 
 import "strings"
 
-// Organization is the registry path of all products.
-const Organization = "ghcr.io/tailscale-gateway"
+// Owner is the organization at GitHub that owns the repository and publishes the products. Go code
+// takes names with it from here. Other files and import paths repeat it: to rename it, change it here,
+// replace it in the names that TestOwner then lists, and run make generate and make chart-goldens.
+const Owner = "tailscale-gateway"
+
+// Names with the owner.
+const (
+	// Module is the path of the Go module.
+	Module = "github.com/" + Owner + "/tailscale-gateway"
+
+	// Source is the URL of the repository.
+	Source = "https://" + Module
+
+	// Raw is the URL below which the files of the repository are, by their version and path.
+	Raw = "https://raw.githubusercontent.com/" + Owner + "/tailscale-gateway"
+
+	// Organization is the registry path of all products.
+	Organization = "ghcr.io/" + Owner
+)
 
 // Charts is the registry path of the Helm charts.
 const Charts = Organization + "/charts"
@@ -104,4 +121,4 @@ func Belonging(registry, name, version string) string {
 
 // Object returns the name that Crossplane gives to a package installed from its repository: the
 // path with dashes.
-func Object(name string) string { return "tailscale-gateway-" + name }
+func Object(name string) string { return Owner + "-" + name }

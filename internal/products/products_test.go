@@ -22,7 +22,7 @@ import (
 const root = "../.."
 
 // mentions matches our images, and Crossplane's objects of our packages.
-var mentions = regexp.MustCompile(`(?:ghcr\.io/tailscale-gateway/|tailscale-gateway-(?:provider|function)-|\b(?:provider|function|configuration)-tailscale)[a-z-]*`)
+var mentions = regexp.MustCompile(`(?:` + regexp.QuoteMeta(Organization) + `/|` + regexp.QuoteMeta(Owner) + `-(?:provider|function)-|\b(?:provider|function|configuration)-tailscale)[a-z-]*`)
 
 // files returns the files that name products but cannot import this package.
 func files(t *testing.T) []string {
@@ -80,7 +80,7 @@ func TestMentions(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range mentions.FindAllString(string(b), -1) {
-			name := strings.Trim(strings.TrimPrefix(strings.TrimPrefix(m, Organization+"/"), "tailscale-gateway-"), "-")
+			name := strings.Trim(strings.TrimPrefix(strings.TrimPrefix(m, Organization+"/"), Object("")), "-")
 			if name == "" || m == Charts {
 				continue
 			}

@@ -30,6 +30,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/firsttailnet"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -148,6 +149,7 @@ func cacheOptions(o Options) (cache.Options, error) {
 			&policyv1.PodDisruptionBudget{}:             {Label: labels.NewSelector().Add(*pods)},
 			&corev1.Service{}:                           {Label: labels.NewSelector().Add(*pods)},
 			&corev1.ServiceAccount{}:                    {Label: labels.NewSelector().Add(*extensions), Transform: stripMetadata},
+			&corev1.ConfigMap{}:                         firsttailnet.Cached(o.Namespace),
 			&corev1.Node{}:                              {Transform: stripNode},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
 		},

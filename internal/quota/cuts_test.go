@@ -58,6 +58,7 @@ var uncritical = map[string]struct {
 	"internal/registry/record.go":                          {1, "The entries are of one cluster's record."},
 	"internal/registry/shared.go":                          {2, "The data on a shared service are derived from the clusters' records, and may be lost."},
 	"internal/tailscale/dnswrites.go":                      {1, "Only people read it."},
+	"internal/tailscale/errors.go":                         {1, "Only people read it."},
 }
 
 // TestCuts fails if a list is cut at a limit, as in list[:min(len(list), most)], without this

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -114,7 +115,36 @@ func (e *Error) Error() string {
 		}
 	case ClassNotFound, ClassInvalid, ClassConflict, ClassPreconditionFailed:
 	}
-	return fmt.Sprintf("Tailscale's API answered %d: %s", e.Status, e.Message)
+	return fmt.Sprintf("Tailscale's API answered %d: %s", e.Status, e.Message) + tagsHint(e.Message)
+}
+
+// refusedTags matches the API's message about tags that the credential may not assign, or that the policy
+// file lacks, and its list of tags. tagName matches one of them.
+var (
+	refusedTags = regexp.MustCompile(`requested tags \[([^\]]*)\] are invalid or not permitted`)
+	tagName     = regexp.MustCompile(`\btag:[a-zA-Z][a-zA-Z0-9-]*`)
+)
+
+// maxTags is the maximum number of tags that an advice names.
+const maxTags = 3
+
+// tagsHint returns the advice about a message, or "" for a message about anything else.
+func tagsHint(message string) string {
+	m := refusedTags.FindStringSubmatch(message)
+	if m == nil {
+		return ""
+	}
+	tags := tagName.FindAllString(m[1], -1)
+	if len(tags) == 0 {
+		return ""
+	}
+	slices.Sort(tags)
+	tags = slices.Compact(tags)
+	var owned []string
+	for _, t := range tags[:min(len(tags), maxTags)] {
+		owned = append(owned, fmt.Sprintf(`%q: ["tag:k8s-operator"]`, t))
+	}
+	return `; a tag of the credential must own each of these: for a credential with tag:k8s-operator, the policy file needs "tagOwners": {` + strings.Join(owned, ", ") + "}"
 }
 
 func (e *Error) credential() string {

@@ -21,11 +21,13 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 const (
 	// scope is the name of the instrumentation scope of our spans.
-	scope = "github.com/tailscale-gateway/tailscale-gateway"
+	scope = products.Module
 
 	// flushTimeout is how long the last spans may take at the end.
 	flushTimeout = 2 * time.Second

@@ -35,7 +35,7 @@ import (
 )
 
 // source is the URL of the source code.
-const source = "https://github.com/tailscale-gateway/tailscale-gateway"
+const source = products.Source
 
 // runtimeUser runs our images. Crossplane's default runtime sets 2000 as well.
 const runtimeUser = "2000:2000"

@@ -5,10 +5,12 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"debug/buildinfo"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/provenance"
 	"github.com/tailscale-gateway/tailscale-gateway/package/builder/internal/sbom"
 )
@@ -33,11 +36,26 @@ const (
 	pluginName = "tailscale-gateway"
 )
 
+// A pluginSystem is an operating system of the plugin, and the form in which its users expect programs.
+type pluginSystem struct {
+	name string
+
+	// binary is the name of the program, and ending that of the archive.
+	binary, ending string
+
+	// pack returns an archive with files of one time.
+	pack func(at time.Time, files ...packedFile) ([]byte, error)
+}
+
 // pluginSystems are the operating systems of the plugin. Its architectures are those of the release.
-var pluginSystems = []string{"darwin", "linux"}
+var pluginSystems = []pluginSystem{
+	{name: "darwin", binary: pluginBinary, ending: ".tar.gz", pack: packTar},
+	{name: "linux", binary: pluginBinary, ending: ".tar.gz", pack: packTar},
+	{name: "windows", binary: pluginBinary + ".exe", ending: ".zip", pack: packZip},
+}
 
 // A pluginArchive is the plugin for one platform.
-type pluginArchive struct{ system, arch, file, sum string }
+type pluginArchive struct{ system, arch, binary, file, sum string }
 
 // plugins builds an archive of the plugin for each platform, with its SBOM, the provenance of all, and the
 // manifest for krew. The same commit gives the same archives.
@@ -73,18 +91,18 @@ func (c *releaseCmd) plugins(ctx context.Context, head commit) error {
 }
 
 // plugin builds the archive of the plugin for a platform, and its SBOM.
-func (c *releaseCmd) plugin(ctx context.Context, system, arch string, license []byte, head commit) (pluginArchive, error) {
-	name := pluginBinary + "-" + system + "-" + arch
-	a := pluginArchive{system: system, arch: arch, file: name + ".tar.gz"}
-	bin := filepath.Join(c.Out, "plugin", "bin", system+"-"+arch, pluginBinary)
-	if err := compileFor(ctx, c.PluginMain, system, arch, map[string]string{"version.Version": c.Version}, bin); err != nil {
+func (c *releaseCmd) plugin(ctx context.Context, system pluginSystem, arch string, license []byte, head commit) (pluginArchive, error) {
+	name := pluginBinary + "-" + system.name + "-" + arch
+	a := pluginArchive{system: system.name, arch: arch, binary: system.binary, file: name + system.ending}
+	bin := filepath.Join(c.Out, "plugin", "bin", system.name+"-"+arch, system.binary)
+	if err := compileFor(ctx, c.PluginMain, system.name, arch, map[string]string{"version.Version": c.Version}, bin); err != nil {
 		return a, err
 	}
 	binary, err := os.ReadFile(bin)
 	if err != nil {
 		return a, errors.Wrap(err, "cannot read the plugin")
 	}
-	packed, err := pack(head.time, packedFile{name: pluginBinary, mode: 0o755, content: binary}, packedFile{name: "LICENSE", mode: 0o644, content: license})
+	packed, err := system.pack(head.time, packedFile{name: system.binary, mode: 0o755, content: binary}, packedFile{name: "LICENSE", mode: 0o644, content: license})
 	if err != nil {
 		return a, err
 	}
@@ -94,7 +112,7 @@ func (c *releaseCmd) plugin(ctx context.Context, system, arch string, license []
 		return a, errors.Wrap(err, "cannot read build info")
 	}
 	document, err := sbom.New(sbom.Artifact{
-		Name: pluginBinary, Version: c.Version, Platform: system + "/" + arch, Purpose: sbom.PurposeArchive, Hex: a.sum, Source: source, Created: head.time,
+		Name: pluginBinary, Version: c.Version, Platform: system.name + "/" + arch, Purpose: sbom.PurposeArchive, Hex: a.sum, Source: source, Created: head.time,
 	}, info)
 	if err != nil {
 		return a, err
@@ -109,7 +127,7 @@ func (c *releaseCmd) plugin(ctx context.Context, system, arch string, license []
 func compileFor(ctx context.Context, main, system, arch string, variables map[string]string, out string) error {
 	ld := []string{"-s", "-w"}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
-		ld = append(ld, "-X", "github.com/tailscale-gateway/tailscale-gateway/internal/"+name+"="+variables[name])
+		ld = append(ld, "-X", products.Module+"/internal/"+name+"="+variables[name])
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(ld, " "), "-o", out, main)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
@@ -120,17 +138,17 @@ func compileFor(ctx context.Context, main, system, arch string, variables map[st
 // A packedFile is a file in an archive.
 type packedFile struct {
 	name    string
-	mode    int64
+	mode    fs.FileMode
 	content []byte
 }
 
-// pack returns a compressed archive with files of one time.
-func pack(at time.Time, files ...packedFile) ([]byte, error) {
+// packTar returns a compressed tar archive with files of one time.
+func packTar(at time.Time, files ...packedFile) ([]byte, error) {
 	out := &bytes.Buffer{}
 	z := gzip.NewWriter(out)
 	t := tar.NewWriter(z)
 	for _, f := range files {
-		if err := t.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: at.UTC(), Format: tar.FormatPAX}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Name: f.name, Mode: int64(f.mode), Size: int64(len(f.content)), ModTime: at.UTC(), Format: tar.FormatPAX}); err != nil {
 			return nil, errors.Wrapf(err, "cannot pack %s", f.name)
 		}
 		if _, err := t.Write(f.content); err != nil {
@@ -139,6 +157,28 @@ func pack(at time.Time, files ...packedFile) ([]byte, error) {
 	}
 	// The writers have more to write when they are closed.
 	if err := errors.Join(t.Close(), z.Close()); err != nil {
+		return nil, errors.Wrap(err, "cannot end the archive")
+	}
+	return out.Bytes(), nil
+}
+
+// packZip returns a zip archive with files of one time.
+func packZip(at time.Time, files ...packedFile) ([]byte, error) {
+	out := &bytes.Buffer{}
+	z := zip.NewWriter(out)
+	for _, f := range files {
+		h := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at.UTC()}
+		h.SetMode(f.mode)
+		w, err := z.CreateHeader(h)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot pack %s", f.name)
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, errors.Wrapf(err, "cannot pack %s", f.name)
+		}
+	}
+	// The writer writes the directory of the archive when it is closed.
+	if err := z.Close(); err != nil {
 		return nil, errors.Wrap(err, "cannot end the archive")
 	}
 	return out.Bytes(), nil
@@ -153,7 +193,7 @@ func krew(version string, archives []pluginArchive) ([]byte, error) {
 			"selector": object{"matchLabels": object{"os": a.system, "arch": a.arch}},
 			"uri":      source + "/releases/download/" + version + "/" + a.file,
 			"sha256":   a.sum,
-			"bin":      pluginBinary,
+			"bin":      a.binary,
 		})
 	}
 	b, err := yaml.Marshal(object{

@@ -5,11 +5,13 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"debug/buildinfo"
 	"debug/elf"
 	"debug/macho"
+	"debug/pe"
 	"io"
 	"os"
 	"path/filepath"
@@ -49,7 +51,10 @@ func TestPlugins(t *testing.T) {
 	}
 	var m struct {
 		Spec struct {
-			Platforms []struct{ URI, SHA256, Bin string }
+			Platforms []struct {
+				Selector         struct{ MatchLabels map[string]string }
+				URI, SHA256, Bin string
+			}
 		}
 	}
 	if err := yaml.UnmarshalStrict(b, &struct {
@@ -70,11 +75,19 @@ func TestPlugins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Spec.Platforms) != 4 {
-		t.Errorf("want 4 platforms, got %d", len(m.Spec.Platforms))
+	if len(m.Spec.Platforms) != 6 {
+		t.Errorf("want 6 platforms, got %d", len(m.Spec.Platforms))
 	}
 	for _, p := range m.Spec.Platforms {
 		file := filepath.Base(p.URI)
+		system, ending, binary := p.Selector.MatchLabels["os"], ".tar.gz", pluginBinary
+		if system == "windows" {
+			ending, binary = ".zip", pluginBinary+".exe"
+		}
+		platform := system + "-" + p.Selector.MatchLabels["arch"]
+		if want := pluginBinary + "-" + platform + ending; file != want {
+			t.Errorf("%s: the archive of %s is %s", want, platform, file)
+		}
 		packed, err := os.ReadFile(filepath.Join(c.Out, "plugin", file))
 		if err != nil {
 			t.Fatal(err)
@@ -86,11 +99,11 @@ func TestPlugins(t *testing.T) {
 		if checksum(packed) != p.SHA256 || checksum(second) != p.SHA256 {
 			t.Errorf("%s: the manifest has the digest %s, the archives have %s and %s", file, p.SHA256, checksum(packed), checksum(second))
 		}
-		bin, err := os.ReadFile(filepath.Join(c.Out, "plugin", "bin", strings.TrimSuffix(strings.TrimPrefix(file, pluginBinary+"-"), ".tar.gz"), pluginBinary))
+		bin, err := os.ReadFile(filepath.Join(c.Out, "plugin", "bin", platform, binary))
 		if err != nil {
 			t.Fatal(err)
 		}
-		files, err := unpacked(packed)
+		files, err := unpacked(file, packed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +119,7 @@ func TestPlugins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		document, err := os.ReadFile(filepath.Join(c.Out, "sbom", strings.TrimSuffix(file, ".tar.gz")+".spdx.json"))
+		document, err := os.ReadFile(filepath.Join(c.Out, "sbom", strings.TrimSuffix(file, ending)+".spdx.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +129,7 @@ func TestPlugins(t *testing.T) {
 		if err := provenance.Check(statement, p.SHA256, head.hash); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		if p.Bin != pluginBinary || !strings.HasPrefix(p.URI, source+"/releases/download/v0.0.1/") {
+		if p.Bin != binary || !strings.HasPrefix(p.URI, source+"/releases/download/v0.0.1/") {
 			t.Errorf("%s: binary %q at %q", file, p.Bin, p.URI)
 		}
 	}
@@ -127,10 +140,16 @@ func TestPlugins(t *testing.T) {
 	if f, err := elf.Open(filepath.Join(bins, "linux-arm64", pluginBinary)); err != nil || f.Machine != elf.EM_AARCH64 {
 		t.Errorf("linux-arm64: %v, %v", f, err)
 	}
+	if f, err := pe.Open(filepath.Join(bins, "windows-arm64", pluginBinary+".exe")); err != nil || f.Machine != pe.IMAGE_FILE_MACHINE_ARM64 {
+		t.Errorf("windows-arm64: %v, %v", f, err)
+	}
 }
 
-// unpacked returns the files of a compressed archive, all of which it reads.
-func unpacked(packed []byte) (map[string][]byte, error) {
+// unpacked returns the files of an archive, all of which it reads.
+func unpacked(name string, packed []byte) (map[string][]byte, error) {
+	if filepath.Ext(name) == ".zip" {
+		return unzipped(packed)
+	}
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
@@ -152,4 +171,27 @@ func unpacked(packed []byte) (map[string][]byte, error) {
 	// The checksum comes after the archive.
 	_, err = io.Copy(io.Discard, z)
 	return out, err
+}
+
+// unzipped returns the files of a zip archive, whose checksums it verifies.
+func unzipped(packed []byte) (map[string][]byte, error) {
+	z, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			return nil, err
+		}
+		// The reader compares the checksum at the end of the file.
+		if out[f.Name], err = io.ReadAll(r); err != nil {
+			return nil, err
+		}
+		if err := r.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }

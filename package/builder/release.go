@@ -311,7 +311,7 @@ func (c *releaseCmd) build(head commit) provenance.Build {
 
 // assets are the files of a GitHub release by their patterns in the output folder, besides the list of their
 // checksums.
-var assets = []string{"xpkg/*.xpkg", "xpkg/*.tar", "charts/*.tgz", "sbom/*.json", "provenance/*.intoto.json", "plugin/*.tar.gz", "plugin/*.yaml", "files/*", "images.txt"}
+var assets = []string{"xpkg/*.xpkg", "xpkg/*.tar", "charts/*.tgz", "sbom/*.json", "provenance/*.intoto.json", "plugin/*.tar.gz", "plugin/*.zip", "plugin/*.yaml", "files/*", "images.txt"}
 
 // write writes the release notes, the list of all that an installation pulls, and the checksums of all files.
 func (c *releaseCmd) write(notes string, arts []artifact) error {

@@ -238,11 +238,12 @@ func TestReleaseAssets(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	packed, err := os.ReadFile(filepath.Join(dir, pluginBinary+"-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"))
+	archive := pluginBinary + "-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
+	packed, err := os.ReadFile(filepath.Join(dir, archive))
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := unpacked(packed)
+	files, err := unpacked(archive, packed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,8 +264,8 @@ func readAsset(t *testing.T, file string) error {
 		return err
 	}
 	switch filepath.Ext(file) {
-	case ".gz":
-		_, err := unpacked(b)
+	case ".gz", ".zip":
+		_, err := unpacked(file, b)
 		return err
 	case ".xpkg", ".tar":
 		img, err := tarball.ImageFromPath(file, nil)

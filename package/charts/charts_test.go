@@ -128,6 +128,7 @@ func TestVariants(t *testing.T) {
 			reason: "Every value has an effect.",
 			values: []string{
 				"crossplane.namespace=upbound-system", "packages.flavour=claims", "packages.activation=Manual", "packages.revisionHistoryLimit=3", "packages.pullPolicy=Always",
+				"tailnet.name=example", "tailnet.oauthSecretName=tailscale-oauth", "tailnet.spec.allowedNamespaces.from=List", "tailnet.spec.allowedNamespaces.names={shop}",
 				"provider.replicas=2", "provider.workloadIdentity=true", "provider.staticEndpoints=true", "provider.extraArgs[0]=--debug", "provider.agentImage=registry.example/agent:v1", "provider.tailscaleImage=registry.example/tailscale:v1", "provider.proxyImagePullSecrets[0].name=registry", "provider.proxyImagePullSecrets[1].name=hub",
 				"provider.env[0].name=HTTPS_PROXY", "provider.env[0].value=http://proxy.example:3128", "provider.env[1].name=NO_PROXY", "provider.env[1].value=$(KUBERNETES_SERVICE_HOST)", "provider.caBundle.configMap=authorities", "provider.caBundle.key=bundle.pem",
 				"provider.podSecurityContext.runAsUser=3000", "provider.securityContext.seLinuxOptions.level=s0", "provider.podAnnotations.team=edge", "provider.podLabels.team=edge",
@@ -143,6 +144,10 @@ func TestVariants(t *testing.T) {
 		"openshift": {
 			reason: "The platform assigns user and group IDs.",
 			values: []string{"fixedUserIDs=false"},
+		},
+		"tailnet": {
+			reason: "The provider creates a TailscaleTailnet, with an OAuth client from values.",
+			values: []string{"tailnet.name=example", "tailnet.oauth.clientID=abc", "tailnet.oauth.clientSecret=notasecret", "tailnet.spec.tags={tag:k8s}"},
 		},
 		"pinned": {
 			reason: "Packages are named by digest.",
@@ -206,6 +211,14 @@ func TestRefuses(t *testing.T) {
 		"Affinity":         {reason: "An affinity is an object.", values: []string{"provider.affinity=zone"}},
 		"Spread":           {reason: "Constraints are a list.", values: []string{"function.topologySpreadConstraints.maxSkew=1"}},
 		"UserIDs":          {reason: "A text would count as true.", values: []string{"fixedUserIDs=no"}},
+		"NoTailnetName":    {reason: "A credential alone has no effect.", values: []string{"tailnet.oauthSecretName=oauth"}},
+		"NoTailnetSpec":    {reason: "Neither have further fields.", values: []string{"tailnet.spec.tags={tag:k8s}"}},
+		"NoCredential":     {reason: "A tailnet needs a credential.", values: []string{"tailnet.name=example"}},
+		"TwoCredentials":   {reason: "The API server would refuse two.", values: []string{"tailnet.name=example", "tailnet.oauthSecretName=oauth", "tailnet.spec.apiKeySecret.name=key"}},
+		"TwoClients":       {reason: "It would be unclear which client counts.", values: []string{"tailnet.name=example", "tailnet.oauthSecretName=oauth", "tailnet.oauth.clientID=abc", "tailnet.oauth.clientSecret=notasecret"}},
+		"HalfClient":       {reason: "An OAuth client has an ID and a secret.", values: []string{"tailnet.name=example", "tailnet.oauth.clientID=abc"}},
+		"TailnetName":      {reason: "The name is that of an object.", values: []string{"tailnet.name=example.com/x", "tailnet.oauthSecretName=oauth"}},
+		"UnknownTailnet":   {reason: "Fields of the spec are below tailnet.spec.", values: []string{"tailnet.name=example", "tailnet.oauthSecretName=oauth", "tailnet.tags={tag:k8s}"}},
 		"ExtensionUnknown": {reason: "The extension's values are checked, too.", values: []string{"tailscale-gateway-extension.enabled=true", "tailscale-gateway-extension.replica=3"}},
 	}
 	for name, tc := range cases {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/gateway-api/pkg/features"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 const (
@@ -65,11 +67,11 @@ func suiteFlags(report, project, version, selection string) []string {
 		"-unusable-address=" + unusableAddress,
 		"-timeout-config-overrides=" + timeouts,
 		"-report-output=" + report,
-		"-organization=tailscale-gateway",
+		"-organization=" + products.Owner,
 		"-project=" + project,
 		"-version=" + version,
-		"-url=https://github.com/tailscale-gateway/tailscale-gateway",
-		"-contact=https://github.com/tailscale-gateway/tailscale-gateway/issues",
+		"-url=" + products.Source,
+		"-contact=" + products.Source + "/issues",
 	}
 	if selection != "" {
 		return append(out, "-run-test="+selection)

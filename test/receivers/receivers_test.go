@@ -19,12 +19,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 const root = "../.."
 
 // module begins the paths of the product's packages.
-const module = "github.com/tailscale-gateway/tailscale-gateway/"
+const module = products.Module + "/"
 
 // limit is the number of methods that a type may not reach, with those of the types that it embeds.
 const limit = 30

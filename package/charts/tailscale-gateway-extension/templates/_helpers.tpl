@@ -169,15 +169,6 @@ would keep that of the previous chart.
 {{- end }}
 {{- end }}
 
-{{- /* Without certificates and NetworkPolicy, any pod could connect. */}}
-{{- define "extension.check" -}}
-{{- range $name, $what := dict "hooks" "responses contain the private keys of Gateways" "eds" "responses contain the endpoints of all targets" }}
-{{- if and (not (index $.Values $name).clientCertificates) (not $.Values.networkPolicy.enabled) }}
-{{- fail (printf "%s.clientCertificates and networkPolicy.enabled are both false: any pod of the cluster could connect, and %s. Set one of them to true" $name $what) }}
-{{- end }}
-{{- end }}
-{{- end }}
-
 {{/* Names of Secrets with client certificates, by namespace. */}}
 {{- define "extension.clientCertificates" -}}
 {{- $by := dict }}
