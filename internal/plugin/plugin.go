@@ -38,13 +38,15 @@ As a kubectl plugin the command is kubectl tailscale-gateway; under the name tsg
 
 // cli has all flags and commands.
 type cli struct {
-	Version kong.VersionFlag `help:"Print the version and exit."`
+	PluginVersion kong.VersionFlag `name:"version" help:"Print the version of the plugin and exit."`
 
 	Cluster kubeFlags `embed:""`
 
 	Check     checkCmd     `cmd:"" help:"Say what keeps the installation from working, with the cause first and the command that fixes it."`
 	Orphans   orphansCmd   `cmd:"" help:"List what this cluster left in its tailnets and in itself, and delete it on request."`
 	Uninstall uninstallCmd `cmd:"" help:"List what would stay in the tailnets if the provider were removed now, and the commands that delete it first."`
+	Status    statusCmd    `cmd:"" help:"Show tailnets, proxies, services and Gateways on one screen, with why some are not ready and the next step."`
+	Version   versionCmd   `cmd:"" help:"Print the versions of the plugin, of the components in the cluster, and of what they run on."`
 }
 
 // kubeFlags select the cluster, as those of kubectl do.
