@@ -42,11 +42,12 @@ type cli struct {
 
 	Cluster kubeFlags `embed:""`
 
-	Check     checkCmd     `cmd:"" help:"Say what keeps the installation from working, with the cause first and the command that fixes it."`
-	Orphans   orphansCmd   `cmd:"" help:"List what this cluster left in its tailnets and in itself, and delete it on request."`
-	Uninstall uninstallCmd `cmd:"" help:"List what would stay in the tailnets if the provider were removed now, and the commands that delete it first."`
-	Status    statusCmd    `cmd:"" help:"Show tailnets, proxies, services and Gateways on one screen, with why some are not ready and the next step."`
-	Version   versionCmd   `cmd:"" help:"Print the versions of the plugin, of the components in the cluster, and of what they run on."`
+	Check      checkCmd      `cmd:"" help:"Say what keeps the installation from working, with the cause first and the command that fixes it."`
+	Orphans    orphansCmd    `cmd:"" help:"List what this cluster left in its tailnets and in itself, and delete it on request."`
+	Uninstall  uninstallCmd  `cmd:"" help:"List what would stay in the tailnets if the provider were removed now, and the commands that delete it first."`
+	Status     statusCmd     `cmd:"" help:"Show tailnets, proxies, services and Gateways on one screen, with why some are not ready and the next step."`
+	Version    versionCmd    `cmd:"" help:"Print the versions of the plugin, of the components in the cluster, and of what they run on."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and names of objects in a shell."`
 }
 
 // kubeFlags select the cluster, as those of kubectl do.
@@ -123,6 +124,9 @@ func (s *session) run(c *cli, args []string) int {
 			kong.Vars{"version": version.Version}, kong.Help(help), kong.Exit(func(code int) { panic(exited{code}) }))
 		if err != nil {
 			return s.fail(err)
+		}
+		if len(args) > 0 && args[0] == commandComplete {
+			return s.complete(parser.Model, args[1:])
 		}
 		k, err := parser.Parse(args)
 		if err != nil {
