@@ -424,7 +424,10 @@ func TestDeleterRefuses(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for command, examples := range map[string][]string{"orphans": {exampleList, exampleDelete, exampleAfter}, "uninstall": {exampleUninstall}} {
+	for command, examples := range map[string][]string{
+		"orphans": {exampleList, exampleDelete, exampleAfter}, "uninstall": {exampleUninstall},
+		"check": {exampleCheck, exampleCheckRoutes}, "status": {exampleStatus, exampleStatusNamespace}, "version": {exampleVersion},
+	} {
 		w := newWorld(t)
 		code, out, _ := w.run(command, "--help")
 		if code != ExitNone {

@@ -23,10 +23,7 @@ func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m))
 
 // values checks the configuration of Envoy Gateway for the extension.
 func values(f Facts, o Options) result {
-	switch {
-	case !routed(f, o):
-		return skip("values of Envoy Gateway")
-	case f.Gateway.Config.Unknown != "":
+	if f.Gateway.Config.Unknown != "" {
 		return unknown("whether Envoy Gateway asks the extension", f.Gateway.Config.Unknown)
 	}
 	object := "ConfigMap " + o.EnvoyGatewayNamespace + "/" + envoyGatewayConfig

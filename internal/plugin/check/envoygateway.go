@@ -64,10 +64,7 @@ func extension(f Facts, o Options) result {
 // routeKinds checks that the API server knows each kind that the extension watches. The extension starts without
 // them, but Envoy Gateway looks for ours only at its start.
 func routeKinds(f Facts, o Options) result {
-	switch {
-	case !routed(f, o):
-		return result{skipped: "kinds of routes"}
-	case f.Served.Unknown != "":
+	if f.Served.Unknown != "" {
 		return unknown("whether the API server knows the kinds of routes", f.Served.Unknown)
 	}
 	rules, err := parseRules(charts.ExtensionRules)
@@ -100,9 +97,6 @@ func routeKinds(f Facts, o Options) result {
 }
 
 func routeRoles(f Facts, o Options) result {
-	if !routed(f, o) {
-		return skip("roles of the extension")
-	}
 	out := permitted(f, []string{nameEnvoyGateway, nameExtension}, "Neither becomes ready without them.", o.ours(f, charts.Extension, ""))
 	out.summary = "roles of the extension"
 	return out
@@ -120,9 +114,6 @@ func Secrets() map[string][]string {
 }
 
 func certificates(f Facts, o Options) result {
-	if !routed(f, o) {
-		return skip("certificates")
-	}
 	out := result{summary: "certificates"}
 	var missing, expired, unread []string
 	for _, name := range sorted(Secrets()) {
@@ -177,10 +168,7 @@ func (o Options) describePods(d *appsv1.Deployment) string {
 
 // start checks that Envoy Gateway started after our kinds were there.
 func start(f Facts, o Options) result {
-	switch {
-	case !routed(f, o):
-		return skip("start of Envoy Gateway")
-	case f.Gateway.Started.Unknown != "" || f.CRDs.Unknown != "":
+	if f.Gateway.Started.Unknown != "" || f.CRDs.Unknown != "" {
 		return unknown("whether Envoy Gateway started after our kinds", f.Gateway.Started.Unknown+f.CRDs.Unknown)
 	}
 	started := f.Gateway.Started.Value
@@ -196,9 +184,6 @@ func start(f Facts, o Options) result {
 }
 
 func ready(f Facts, o Options) result {
-	if !routed(f, o) {
-		return skip("pods of the extension")
-	}
 	out := result{summary: "pods of the extension and of Envoy Gateway"}
 	for _, d := range []*appsv1.Deployment{f.Gateway.Extension.Value, f.Gateway.EnvoyGateway.Value} {
 		if d == nil || available(d) {

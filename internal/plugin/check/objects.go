@@ -11,10 +11,7 @@ import (
 
 // objects checks that the objects of users are ready. The same cause of many objects is one finding.
 func objects(f Facts, o Options) result {
-	switch {
-	case !o.Objects:
-		return skip("objects")
-	case f.Objects.Unknown != "":
+	if f.Objects.Unknown != "" {
 		return unknown("whether objects are ready", f.Objects.Unknown)
 	}
 	out := result{summary: fmt.Sprintf("%d objects", len(f.Objects.Value))}

@@ -30,7 +30,8 @@ func alone(f Facts) bool {
 	return ok && len(f.Packages.Value) == 1
 }
 
-const aloneReason = "the provider is installed alone"
+// composed reports whether the installation has, or should have, our composite kinds.
+func composed(f Facts, _ Options) bool { return !alone(f) }
 
 func installed(f Facts, o Options) result {
 	switch {
@@ -54,17 +55,14 @@ func function(f Facts, o Options) result {
 	case f.Packages.Unknown != "":
 		return unknown("whether the function is healthy", f.Packages.Unknown)
 	case alone(f):
-		return skip(aloneReason)
+		return skip("our composite kinds (the provider is installed alone)")
 	}
 	return f.healthy(products.Function, "It composes what users write.", o)
 }
 
 func configurationPackage(f Facts, o Options) result {
-	switch {
-	case f.Packages.Unknown != "":
+	if f.Packages.Unknown != "" {
 		return unknown("whether the configuration is healthy", f.Packages.Unknown)
-	case alone(f):
-		return skip("no configuration")
 	}
 	_, other := f.Packages.Value[products.ConfigurationClaims]
 	_, namespaced := f.Packages.Value[products.Configuration]
@@ -181,11 +179,8 @@ func activatedKinds(policy []byte) ([]string, error) {
 func broken(err error) result { return unknown("what the installation should have", err.Error()) }
 
 func definitions(f Facts, o Options) result {
-	switch {
-	case f.Packages.Unknown != "" || f.Definitions.Unknown != "":
+	if f.Packages.Unknown != "" || f.Definitions.Unknown != "" {
 		return unknown("whether the composite kinds are established", f.Packages.Unknown+f.Definitions.Unknown)
-	case alone(f):
-		return skip("no composite kinds")
 	}
 	want, err := flavourOf(f)
 	if err != nil {
@@ -222,11 +217,8 @@ func definitions(f Facts, o Options) result {
 }
 
 func compositions(f Facts, o Options) result {
-	switch {
-	case f.Packages.Unknown != "" || f.Compositions.Unknown != "":
+	if f.Packages.Unknown != "" || f.Compositions.Unknown != "" {
 		return unknown("whether the Compositions exist", f.Packages.Unknown+f.Compositions.Unknown)
-	case alone(f):
-		return skip("no Compositions")
 	}
 	want, err := flavourOf(f)
 	if err != nil {

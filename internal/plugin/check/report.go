@@ -154,6 +154,9 @@ type step struct {
 	name  string
 	needs []string
 	run   func(Facts, Options) result
+
+	// applies reports whether the installation needs the check. It is nil if each does.
+	applies func(Facts, Options) bool
 }
 
 // Make makes all checks.
@@ -162,6 +165,9 @@ func Make(f Facts, o Options) Report {
 	causeOf := map[string]int{}
 	findings := []Finding{}
 	for _, s := range steps() {
+		if s.applies != nil && !s.applies(f, o) {
+			continue
+		}
 		if n := slices.IndexFunc(s.needs, func(need string) bool { _, ok := causeOf[need]; return ok }); n >= 0 {
 			cause := causeOf[s.needs[n]]
 			findings[cause].Blocked = append(findings[cause].Blocked, s.name)
@@ -222,20 +228,23 @@ func steps() []step {
 		{name: checkInstalled, needs: []string{checkCrossplane}, run: installed},
 		{name: checkProvider, needs: []string{checkInstalled}, run: provider},
 		{name: checkFunction, needs: []string{checkInstalled}, run: function},
-		{name: checkConfig, needs: []string{checkProvider, checkFunction}, run: configurationPackage},
-		{name: checkChart, needs: []string{checkInstalled}, run: chart},
-		{name: checkRoles, needs: []string{checkChart}, run: roles},
-		{name: checkAdmission, needs: []string{checkChart}, run: admission},
-		{name: checkDefinitions, needs: []string{checkConfig}, run: definitions},
-		{name: checkCompositions, needs: []string{checkConfig}, run: compositions},
+		{name: checkConfig, needs: []string{checkProvider, checkFunction}, run: configurationPackage, applies: composed},
+		{name: checkChart, needs: []string{checkInstalled}, run: chart, applies: composed},
+		{name: checkRoles, needs: []string{checkChart}, run: roles, applies: composed},
+		{name: checkAdmission, needs: []string{checkChart}, run: admission, applies: func(f Facts, o Options) bool { return o.Admission && composed(f, o) }},
+		{name: checkDefinitions, needs: []string{checkConfig}, run: definitions, applies: composed},
+		{name: checkCompositions, needs: []string{checkConfig}, run: compositions, applies: composed},
 		{name: checkKinds, needs: []string{checkDefinitions, checkProvider}, run: kinds},
 		{name: checkExtension, needs: []string{checkCrossplane}, run: extension},
-		{name: checkRouteKinds, needs: []string{checkExtension, checkKinds}, run: routeKinds},
-		{name: checkRouteRoles, needs: []string{checkExtension}, run: routeRoles},
-		{name: checkCertificates, needs: []string{checkExtension}, run: certificates},
-		{name: checkValues, needs: []string{checkExtension}, run: values},
-		{name: checkStart, needs: []string{checkValues, checkRouteKinds}, run: start},
-		{name: checkReady, needs: []string{checkCertificates, checkRouteRoles, checkValues, checkStart}, run: ready},
-		{name: checkObjects, needs: []string{checkCrossplane, checkInstalled, checkProvider, checkFunction, checkKinds}, run: objects},
+		{name: checkRouteKinds, needs: []string{checkExtension, checkKinds}, run: routeKinds, applies: routed},
+		{name: checkRouteRoles, needs: []string{checkExtension}, run: routeRoles, applies: routed},
+		{name: checkCertificates, needs: []string{checkExtension}, run: certificates, applies: routed},
+		{name: checkValues, needs: []string{checkExtension}, run: values, applies: routed},
+		{name: checkStart, needs: []string{checkValues, checkRouteKinds}, run: start, applies: routed},
+		{name: checkReady, needs: []string{checkCertificates, checkRouteRoles, checkValues, checkStart}, run: ready, applies: routed},
+		{
+			name: checkObjects, needs: []string{checkCrossplane, checkInstalled, checkProvider, checkFunction, checkKinds}, run: objects,
+			applies: func(_ Facts, o Options) bool { return o.Objects },
+		},
 	}
 }

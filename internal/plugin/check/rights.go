@@ -172,9 +172,6 @@ func permitted(f Facts, names []string, why, fix string) result {
 
 // chart checks that the chart is installed beside packages that came without it.
 func chart(f Facts, o Options) result {
-	if alone(f) {
-		return skip("its chart")
-	}
 	if f.Roles.Unknown != "" {
 		return unknown("whether the chart's roles exist", f.Roles.Unknown)
 	}
@@ -200,9 +197,6 @@ func known(policies map[string]Answer[Policy]) bool {
 }
 
 func roles(f Facts, o Options) result {
-	if alone(f) {
-		return skip("its roles")
-	}
 	const why = "Crossplane composes, and the provider runs, only what these permit."
 	fix := o.ours(f, charts.Install, "")
 	if f.Roles.Unknown == "" {
@@ -218,12 +212,6 @@ func roles(f Facts, o Options) result {
 
 // admission checks that the policies of the chart exist, are equal to those of the chart, and are bound.
 func admission(f Facts, o Options) result {
-	switch {
-	case !o.Admission:
-		return skip("admission policies")
-	case alone(f):
-		return skip("its admission policies")
-	}
 	names := []string{kustomization.PolicyInternalKinds}
 	if routed(f, o) {
 		names = append(names, kustomization.PolicyExtensionRoutes, kustomization.PolicyExtensionStatus)
