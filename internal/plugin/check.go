@@ -34,7 +34,7 @@ const (
 
 // Help returns the long help.
 func (*checkCmd) Help() string {
-	return `The command reads versions, packages, kinds, roles, admission policies, certificates, the configuration of Envoy Gateway, and the state of your objects. It prints each fault once: what is wrong, why it matters, what fixes it, and what was not checked because of it. What you may not read is Unknown, and counts neither as absent nor as right. It changes nothing; to ask what service accounts may do, you need the right to create subjectaccessreviews.
+	return `The command reads versions, packages, kinds, roles, admission policies, certificates, the configuration of Envoy Gateway, and the state of your objects. It prints each fault once: what is wrong, why it matters, what fixes it, and what was not checked because of it. Facts that you may not read are Unknown, and count neither as absent nor as right. It changes nothing; to ask what service accounts may do, you need the right to create subjectaccessreviews.
 
 Examples:
 

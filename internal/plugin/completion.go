@@ -227,8 +227,8 @@ func (c *completer) contexts() []string {
 	return sortedKeys(cfg.Contexts)
 }
 
-// names returns the names of objects: NAMESPACE/NAME, or NAME if they are in no namespace. What cannot be read has no
-// names: a completion reports no error.
+// names returns the names of objects: NAMESPACE/NAME, or NAME if they are in no namespace. A list that cannot be read has
+// no names: a completion reports no error.
 func (c *completer) names(gvk schema.GroupVersionKind) []string {
 	c.cluster.RequestTimeout = completionTimeout
 	kube, err := connect(c.cluster)

@@ -100,7 +100,7 @@ func TestBash(t *testing.T) {
 	cases := map[string]struct{ reason, line, want string }{
 		"Command":   {reason: "A command is completed.", line: "tsgw st", want: "status"},
 		"Namespace": {reason: "Names of objects are completed, behind the = that readline keeps.", line: "tsgw status --namespace=sh", want: "shop shop-staging"},
-		"Separate":  {reason: "A value is completed in a word of its own.", line: "tsgw status -n kube", want: "kube-system"},
+		"Separate":  {reason: "A value is completed in a separate word.", line: "tsgw status -n kube", want: "kube-system"},
 		"Next":      {reason: "A space begins the next word.", line: "tsgw completion ", want: "bash fish kubectl zsh"},
 	}
 	for name, tc := range cases {

@@ -49,7 +49,7 @@ type reader struct {
 	releases map[string]check.Release
 }
 
-// ask returns the answer to a question. What does not exist is the zero value.
+// ask returns the answer to a question. The answer about an absent object is the zero value.
 func ask[T any](r *reader, question func() (T, error)) check.Answer[T] {
 	var zero T
 	if r.failure != nil {

@@ -50,7 +50,7 @@ func readObjects(ctx context.Context, kube client.Client, namespace string) ([]c
 	var out []causes.Object
 	for gvk := range kinds {
 		o := client.InNamespace(namespace)
-		// A tailnet is in no namespace, and its credential in one of its own.
+		// A tailnet is in no namespace, and its credential in a separate one.
 		if gvk.Kind == gatewayv1alpha1.TailscaleTailnetKind || gvk.Kind == v1alpha1.TailnetKind {
 			o = client.InNamespace("")
 		}

@@ -36,7 +36,7 @@ const exampleVersion = "kubectl tailscale-gateway version"
 
 // Help returns the long help.
 func (*versionCmd) Help() string {
-	return `The command prints the versions of all components: those of the project, and those that it runs on. What is not installed has no line, and what you may not read is unknown.
+	return `The command prints the versions of all components: those of the project, and those that it runs on. Components that are not installed have no line, and those that you may not read are unknown.
 
 Example:
 

@@ -42,11 +42,11 @@ func values(f Facts, o Options) result {
 	}
 	faults := compare(actual, want, o.EnvoyGatewayNamespace, o.ExtensionNamespace)
 	if len(faults) > 0 {
-		why := ""
+		impact := ""
 		if actual.FailOpen {
-			why = "failOpen drops every Deny, and lets clients forge identity headers, when the extension returns an error."
+			impact = "failOpen drops every Deny, and lets clients forge identity headers, when the extension returns an error."
 		}
-		return wrong("Envoy Gateway does not have our values: "+strings.Join(faults, "; "), why, o.envoyGateway(f))
+		return wrong("Envoy Gateway does not have our values: "+strings.Join(faults, "; "), impact, o.envoyGateway(f))
 	}
 	return right("values of Envoy Gateway")
 }

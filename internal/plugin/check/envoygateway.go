@@ -132,12 +132,12 @@ func certificates(f Facts, o Options) result {
 		}
 	}
 	if len(missing) > 0 {
-		out.findings = append(out.findings, Finding{Status: Wrong, Summary: "Secrets are missing: " + listed(missing), Why: "Pods of the extension wait for them.", Fix: o.certificates(f)})
+		out.findings = append(out.findings, Finding{Status: Wrong, Summary: "Secrets are missing: " + listed(missing), Impact: "Pods of the extension wait for them.", Fix: o.certificates(f)})
 	}
 	if len(expired) > 0 {
 		out.findings = append(out.findings, Finding{
 			Status: Wrong, Summary: "Certificates of the extension are expired: Secret " + listed(expired),
-			Why: "Envoy Gateway and Envoys do not connect to the extension, so changes of routes have no effect.", Fix: o.certificates(f),
+			Impact: "Envoy Gateway and Envoys do not connect to the extension, so changes of routes have no effect.", Fix: o.certificates(f),
 		})
 	}
 	if len(unread) > 0 {

@@ -52,8 +52,8 @@ type Options struct {
 	Kubeconfig string
 }
 
-// An Answer is what the API server answered. Unknown says why there is no answer, and is empty if there is one. What is
-// unknown counts neither as absent nor as right.
+// An Answer is what the API server answered. Unknown says why there is no answer, and is empty if there is one. An
+// unknown fact counts neither as absent nor as right.
 type Answer[T any] struct {
 	Value   T
 	Unknown string

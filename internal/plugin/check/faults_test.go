@@ -107,7 +107,7 @@ func TestFaults(t *testing.T) {
 			fix:  "kubectl describe xrd tailscaleservices.gateway.tailscale.com",
 		},
 		"ScopeMissing": {
-			reason: "What uses the tailnet waits for the credential.",
+			reason: "Users of the tailnet wait for the credential.",
 			change: func(f *Facts) {
 				f.Objects.Value = []causes.Object{
 					{Reference: tailnet, Conditions: failing("Authenticated", "ScopeMissing", scope)},
@@ -205,7 +205,7 @@ func TestHealthy(t *testing.T) {
 			},
 		},
 		"NoAdmission": {
-			reason: "Who turns the policies off on purpose says so.", flavour: products.FlavourNamespaced,
+			reason: "A caller who turns the policies off on purpose says so.", flavour: products.FlavourNamespaced,
 			change: func(f *Facts, o *Options) { f.Policies, o.Admission = nil, false },
 		},
 		"NoObjects": {

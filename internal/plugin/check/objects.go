@@ -17,7 +17,7 @@ func objects(f Facts, o Options) result {
 	out := result{summary: fmt.Sprintf("%d objects", len(f.Objects.Value))}
 	for _, c := range causes.Find(f.Objects.Value) {
 		out.findings = append(out.findings, Finding{
-			Status: Wrong, Summary: Describe(c), Why: Affected(c), Fix: c.NextStep(o.Kubectl()),
+			Status: Wrong, Summary: Describe(c), Impact: Affected(c), Fix: c.NextStep(o.Kubectl()),
 		})
 	}
 	return out

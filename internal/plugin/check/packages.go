@@ -78,10 +78,10 @@ func configurationPackage(f Facts, o Options) result {
 
 // healthy checks that a package is there, installed and healthy. A package without requests for permissions has no field
 // for them in its status, which is right.
-func (f Facts) healthy(product, why string, o Options) result {
+func (f Facts) healthy(product, impact string, o Options) result {
 	p, ok := f.Packages.Value[product]
 	if !ok {
-		return wrong("The package "+product+" is not installed", why, o.ours(f, charts.Install, ""))
+		return wrong("The package "+product+" is not installed", impact, o.ours(f, charts.Install, ""))
 	}
 	name := fmt.Sprintf("%s %s (%s)", strings.ToUpper(p.Kind[:1])+p.Kind[1:], p.Name, p.Image)
 	for _, c := range []causes.Condition{p.Installed, p.Healthy} {
@@ -92,7 +92,7 @@ func (f Facts) healthy(product, why string, o Options) result {
 		if p.Kind != string(products.KindConfiguration) {
 			revisions += fmt.Sprintf("; %s --namespace=%s --selector=pkg.crossplane.io/%s=%s --tail=20", o.kubectl("logs"), Quote(o.CrossplaneNamespace), p.Kind, Quote(p.Name))
 		}
-		return wrong(fmt.Sprintf("%s is not %s: %s", name, c.Type, said(c)), why, o.kubectl(revisions))
+		return wrong(fmt.Sprintf("%s is not %s: %s", name, c.Type, said(c)), impact, o.kubectl(revisions))
 	}
 	_, tag, _ := strings.Cut(path.Base(p.Image), ":")
 	return right(strings.TrimSpace(product + " " + tag))
@@ -153,7 +153,7 @@ func flavourOf(f Facts) (flavour, error) {
 	return out, err
 }
 
-// providerKinds are kinds of the provider that need no activation.
+// providerKinds returns kinds of the provider that need no activation.
 func providerKinds() []string {
 	return []string{v1alpha1.Group + "/clusterproviderconfigs", v1alpha1.Group + "/providerconfigs"}
 }
@@ -206,12 +206,12 @@ func definitions(f Facts, o Options) result {
 			}
 		}
 	}
-	const why = "The API server refuses objects of the kinds until then."
+	const impact = "The API server refuses objects of the kinds until then."
 	switch {
 	case len(missing) > 0:
-		return wrong("CompositeResourceDefinitions do not exist: "+listed(missing), why, o.kubectl("describe configurationrevisions.pkg.crossplane.io"))
+		return wrong("CompositeResourceDefinitions do not exist: "+listed(missing), impact, o.kubectl("describe configurationrevisions.pkg.crossplane.io"))
 	case len(pending) > 0:
-		return wrong(fmt.Sprintf("CompositeResourceDefinitions are not established: %s (%s)", listed(pending), message), why, o.kubectl("describe xrd "+pending[0]))
+		return wrong(fmt.Sprintf("CompositeResourceDefinitions are not established: %s (%s)", listed(pending), message), impact, o.kubectl("describe xrd "+pending[0]))
 	}
 	return right(fmt.Sprintf("%d composite kinds", len(want.definitions)))
 }

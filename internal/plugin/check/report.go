@@ -37,8 +37,8 @@ type Finding struct {
 	// Summary says what is wrong and names the object, or what is right.
 	Summary string `json:"summary"`
 
-	// Why says what does not work because of it, unless that is obvious.
-	Why string `json:"why,omitempty"`
+	// Impact says what does not work because of it, unless that is obvious.
+	Impact string `json:"impact,omitempty"`
 
 	// Fix is what to do: a command, if one does it.
 	Fix string `json:"fix,omitempty"`
@@ -88,7 +88,7 @@ func (r Report) Text() string {
 			continue
 		}
 		fmt.Fprintf(out, "%-9s%s\n", f.Status, line(f.Summary))
-		for _, detail := range []string{f.Why, prefixed("Fix: ", f.Fix), prefixed("Not checked before this is fixed: ", strings.Join(f.Blocked, ", "))} {
+		for _, detail := range []string{f.Impact, prefixed("Fix: ", f.Fix), prefixed("Not checked before this is fixed: ", strings.Join(f.Blocked, ", "))} {
 			if detail != "" {
 				fmt.Fprintf(out, "         %s\n", line(detail))
 			}
@@ -141,8 +141,8 @@ func right(summary string) result { return result{summary: summary} }
 
 func skip(reason string) result { return result{skipped: reason} }
 
-func wrong(summary, why, fix string) result {
-	return result{findings: []Finding{{Status: Wrong, Summary: summary, Why: why, Fix: fix}}}
+func wrong(summary, impact, fix string) result {
+	return result{findings: []Finding{{Status: Wrong, Summary: summary, Impact: impact, Fix: fix}}}
 }
 
 func unknown(question, reason string) result {
@@ -219,7 +219,7 @@ const (
 	checkObjects      = "objects"
 )
 
-// steps returns all checks, in the order of an installation. What a check needs is before it.
+// steps returns all checks, in the order of an installation: each after those that it needs.
 func steps() []step {
 	return []step{
 		{name: checkKubernetes, run: kubernetes},

@@ -149,7 +149,7 @@ func lacking(r Rights) (missing, unclear string) {
 }
 
 // permitted checks the permissions of components.
-func permitted(f Facts, names []string, why, fix string) result {
+func permitted(f Facts, names []string, impact, fix string) result {
 	out := result{}
 	var missing []string
 	for _, r := range f.Rights {
@@ -165,7 +165,7 @@ func permitted(f Facts, names []string, why, fix string) result {
 		}
 	}
 	if len(missing) > 0 {
-		out.findings = append(out.findings, Finding{Status: Wrong, Summary: strings.Join(missing, "; "), Why: why, Fix: fix})
+		out.findings = append(out.findings, Finding{Status: Wrong, Summary: strings.Join(missing, "; "), Impact: impact, Fix: fix})
 	}
 	return out
 }
@@ -197,15 +197,15 @@ func known(policies map[string]Answer[Policy]) bool {
 }
 
 func roles(f Facts, o Options) result {
-	const why = "Crossplane composes, and the provider runs, only what these permit."
+	const impact = "Crossplane composes, and the provider runs, only what these permit."
 	fix := o.ours(f, charts.Install, "")
 	if f.Roles.Unknown == "" {
 		missing := slices.DeleteFunc(Roles(), func(name string) bool { return f.Roles.Value[name] })
 		if len(missing) > 0 {
-			return wrong("ClusterRoles do not exist: "+listed(missing), why, fix)
+			return wrong("ClusterRoles do not exist: "+listed(missing), impact, fix)
 		}
 	}
-	out := permitted(f, []string{nameCrossplane, nameProvider}, why, fix)
+	out := permitted(f, []string{nameCrossplane, nameProvider}, impact, fix)
 	out.summary = "roles"
 	return out
 }
@@ -235,8 +235,8 @@ func admission(f Facts, o Options) result {
 	if len(faults) > 0 {
 		out.findings = append(out.findings, Finding{
 			Status: Wrong, Summary: strings.Join(faults, "; "),
-			Why: "Without them, tenants with Crossplane's role crossplane-edit can act on other tenants' devices.",
-			Fix: o.ours(f, charts.Install, "--set=admission.enabled=true"),
+			Impact: "Without them, tenants with Crossplane's role crossplane-edit can act on other tenants' devices.",
+			Fix:    o.ours(f, charts.Install, "--set=admission.enabled=true"),
 		})
 	}
 	return out
