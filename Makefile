@@ -395,4 +395,4 @@ dev-kind: ## Create a kind cluster with Crossplane and the packages of this tree
 install: ## Install into the cluster of KUBECONFIG by the chart. REGISTRY for other packages than the public ones, FLAVOUR=claims for claims.
 	helm upgrade --install tailscale-gateway package/charts/tailscale-gateway --namespace crossplane-system \
 	  --set=packages.version=$(VERSION),packages.flavour=$(FLAVOUR)$(if $(REGISTRY),$(COMMA)registry=$(REGISTRY))
-	go run ./cluster/installcheck
+	go run ./cmd/kubectl-tailscale_gateway check

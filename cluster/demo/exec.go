@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ func runBuilder(ctx context.Context, args ...string) error {
 }
 
 // output runs a program with an input, and returns what it printed. Its
-// complaint becomes the error.
+// complaint, or else what it printed, becomes the error.
 func output(ctx context.Context, stdin []byte, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -36,7 +37,7 @@ func output(ctx context.Context, stdin []byte, env []string, name string, args .
 	out, complaint := &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, complaint
 	if err := cmd.Run(); err != nil {
-		return "", errors.Wrapf(err, "%s: %s", name, strings.TrimSpace(complaint.String()))
+		return "", errors.Wrapf(err, "%s: %s", name, cmp.Or(strings.TrimSpace(complaint.String()), strings.TrimSpace(out.String())))
 	}
 	return out.String(), nil
 }

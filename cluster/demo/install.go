@@ -109,8 +109,7 @@ func (d *demo) tailscaleGateway(ctx context.Context, p *progress) error {
 		return err
 	}
 	return p.until(ctx, time.Minute, func(ctx context.Context) (string, error) {
-		_, err := output(ctx, nil, d.lab.env(), d.lab.installcheckBin)
-		return "", err
+		return "", d.lab.check(ctx)
 	})
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
+// pluginName is the binary of the kubectl plugin.
+const pluginName = "kubectl-tailscale_gateway"
+
 // lab is where the lab's parts are.
 type lab struct {
 	cache            string // a folder that outlives labs
@@ -25,8 +28,8 @@ type lab struct {
 	clientSecretFile string
 	crossplaneChart  string // a folder
 
-	labBin          string
-	installcheckBin string
+	labBin    string
+	pluginBin string
 
 	kubectlBin    string
 	helmBin       string
@@ -55,10 +58,10 @@ func findLab(ctx context.Context, flags ...string) (*lab, error) {
 	}
 	// Waits ask again and again: what they run is built once, where it is found again.
 	dir := filepath.Join(l.cache, "demo")
-	if _, err := output(ctx, nil, nil, "go", "build", "-o", dir+string(filepath.Separator), "./cluster/lab", "./cluster/installcheck"); err != nil {
+	if _, err := output(ctx, nil, nil, "go", "build", "-o", dir+string(filepath.Separator), "./cluster/lab", "./cmd/"+pluginName); err != nil {
 		return nil, errors.Wrap(err, "cannot build the lab's command line")
 	}
-	l.labBin, l.installcheckBin = filepath.Join(dir, "lab"), filepath.Join(dir, "installcheck")
+	l.labBin, l.pluginBin = filepath.Join(dir, "lab"), filepath.Join(dir, pluginName)
 	for _, b := range []struct {
 		name string
 		path *string
@@ -104,6 +107,12 @@ func (l *lab) commandEnv() []string {
 
 func (l *lab) kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
 	return output(ctx, stdin, l.env(), l.kubectlBin, args...)
+}
+
+// check runs the plugin's check of the installation, without the objects of users.
+func (l *lab) check(ctx context.Context, args ...string) error {
+	_, err := output(ctx, nil, l.env(), l.pluginBin, append([]string{"check", "--no-objects"}, args...)...)
+	return err
 }
 
 func (l *lab) helm(ctx context.Context, args ...string) (string, error) {

@@ -50,8 +50,7 @@ func (d *demo) envoyGateway(ctx context.Context, _ *progress) error {
 
 func (d *demo) checkRoutes(ctx context.Context, p *progress) error {
 	return p.until(ctx, 3*time.Minute, func(ctx context.Context) (string, error) {
-		_, err := output(ctx, nil, d.lab.env(), d.lab.installcheckBin, "--envoy-gateway")
-		return "", err
+		return "", d.lab.check(ctx, "--envoy-gateway=require")
 	})
 }
 

@@ -20,6 +20,9 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -74,7 +77,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []schema.GroupVersionKind{gatewayKind, routeKind} {
+	for _, k := range []schema.GroupVersionKind{gatewayKind, routeKind, crdKind} {
 		s.AddKnownTypeWithName(k, &metav1.PartialObjectMetadata{})
 		s.AddKnownTypeWithName(listKind(k), &metav1.PartialObjectMetadataList{})
 	}
@@ -120,6 +123,9 @@ func (w *world) run(args ...string) (int, string, string) {
 	w.t.Helper()
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
 	s := &session{ctx: w.t.Context(), out: out, errs: errs, time: w.clock, kube: func() (client.Client, error) { return w.kube, nil }}
+	s.server = func() (server, error) {
+		return &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}, FakedServerVersion: &version.Info{GitVersion: "v1.35.4"}}, nil
+	}
 	s.wait = w.wait
 	code := s.run(&cli{}, args)
 	return code, out.String(), errs.String()
@@ -418,7 +424,10 @@ func TestDeleterRefuses(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for command, examples := range map[string][]string{"orphans": {exampleList, exampleDelete, exampleAfter}, "uninstall": {exampleUninstall}} {
+	for command, examples := range map[string][]string{
+		"orphans": {exampleList, exampleDelete, exampleAfter}, "uninstall": {exampleUninstall},
+		"check": {exampleCheck, exampleCheckRoutes}, "status": {exampleStatus, exampleStatusNamespace}, "version": {exampleVersion},
+	} {
 		w := newWorld(t)
 		code, out, _ := w.run(command, "--help")
 		if code != ExitNone {

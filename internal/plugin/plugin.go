@@ -9,9 +9,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
@@ -25,8 +28,8 @@ import (
 // Exit codes. Scripts can use them as those of kubectl diff.
 const (
 	ExitNone   = 0 // Nothing to report, or everything reported is deleted.
-	ExitFound  = 1 // Something is reported and stays.
-	ExitFailed = 2 // The command failed, or was called incorrectly.
+	ExitFound  = 1 // Something is reported and stays, or is wrong.
+	ExitFailed = 2 // The command failed, was called incorrectly, or could not read enough.
 )
 
 const description = `Answers questions about Tailscale Gateway in the cluster of your kubeconfig.
@@ -35,12 +38,16 @@ As a kubectl plugin the command is kubectl tailscale-gateway; under the name tsg
 
 // cli has all flags and commands.
 type cli struct {
-	Version kong.VersionFlag `help:"Print the version and exit."`
+	PluginVersion kong.VersionFlag `name:"version" help:"Print the version of the plugin and exit."`
 
 	Cluster kubeFlags `embed:""`
 
-	Orphans   orphansCmd   `cmd:"" help:"List what this cluster left in its tailnets and in itself, and delete it on request."`
-	Uninstall uninstallCmd `cmd:"" help:"List what would stay in the tailnets if the provider were removed now, and the commands that delete it first."`
+	Check      checkCmd      `cmd:"" help:"Say what keeps the installation from working, with the cause first and the command that fixes it."`
+	Orphans    orphansCmd    `cmd:"" help:"List what this cluster left in its tailnets and in itself, and delete it on request."`
+	Uninstall  uninstallCmd  `cmd:"" help:"List what would stay in the tailnets if the provider were removed now, and the commands that delete it first."`
+	Status     statusCmd     `cmd:"" help:"Show tailnets, proxies, services and Gateways on one screen, with why some are not ready and the next step."`
+	Version    versionCmd    `cmd:"" help:"Print the versions of the plugin, of the components in the cluster, and of what they run on."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and names of objects in a shell."`
 }
 
 // kubeFlags select the cluster, as those of kubectl do.
@@ -59,10 +66,15 @@ func (f kubeFlags) config() (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
 	overrides.AuthInfo.Impersonate, overrides.AuthInfo.ImpersonateGroups = f.As, f.AsGroup
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("there is no kubeconfig: name one by --kubeconfig, or by the variable KUBECONFIG")
+	}
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot use the kubeconfig")
 	}
 	cfg.Timeout, cfg.UserAgent = f.RequestTimeout, version.UserAgent()
+	// As kubectl, which leaves the limit of requests to the API server.
+	cfg.QPS, cfg.Burst = 50, 300
 	return cfg, nil
 }
 
@@ -72,9 +84,11 @@ type session struct {
 	out  io.Writer
 	errs io.Writer
 	kube func() (client.Client, error)
-	time clock.PassiveClock
-	wait func(ctx context.Context, d time.Duration) error
-	code int
+	// server returns what answers what the API server is and serves.
+	server func() (server, error)
+	time   clock.PassiveClock
+	wait   func(ctx context.Context, d time.Duration) error
+	code   int
 }
 
 // Run runs a command and returns its exit code.
@@ -82,6 +96,14 @@ func Run(ctx context.Context, args []string, out, errs io.Writer) int {
 	c := &cli{}
 	s := &session{ctx: ctx, out: out, errs: errs, time: clock.RealClock{}, wait: pause}
 	s.kube = func() (client.Client, error) { return connect(c.Cluster) }
+	s.server = func() (server, error) {
+		cfg, err := c.Cluster.config()
+		if err != nil {
+			return nil, err
+		}
+		d, err := discovery.NewDiscoveryClientForConfig(cfg)
+		return d, errors.Wrap(err, "cannot connect to the API server")
+	}
 	return s.run(c, args)
 }
 
@@ -103,11 +125,14 @@ func (s *session) run(c *cli, args []string) int {
 		if err != nil {
 			return s.fail(err)
 		}
+		if len(args) > 0 && args[0] == commandComplete {
+			return s.complete(parser.Model, args[1:])
+		}
 		k, err := parser.Parse(args)
 		if err != nil {
 			return s.fail(errors.Wrap(err, "cannot read the command line; --help shows it"))
 		}
-		if err := k.Run(s); err != nil {
+		if err := k.Run(s, &c.Cluster); err != nil {
 			return s.fail(err)
 		}
 		return s.code
@@ -116,8 +141,31 @@ func (s *session) run(c *cli, args []string) int {
 }
 
 func (s *session) fail(err error) int {
+	if unanswered(err) {
+		err = errors.New("the API server does not answer: " + root(err).Error() + "; see that --context and --kubeconfig name the cluster that you mean, and that it runs")
+	}
 	fmt.Fprintf(s.errs, "error: %s\n", Quoted(err.Error()))
 	return ExitFailed
+}
+
+// unanswered reports whether an error means that nothing answered a request: a connection that failed, or time that ran
+// out.
+func unanswered(err error) bool {
+	var transport *url.Error
+	return errors.As(err, &transport) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// root returns the innermost error, which names the address and the cause.
+func root(err error) error {
+	var operation *net.OpError
+	if errors.As(err, &operation) {
+		return operation
+	}
+	var transport *url.Error
+	if errors.As(err, &transport) {
+		return transport.Err
+	}
+	return err
 }
 
 // help prints the help of kong, and that of the command.

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package products lists the packages and images of the project. Builds, the demo, the install
-// check, tests and default images take names from here; a test checks that manifests,
+// Package products lists the packages and images of the project. Builds, the demo, the
+// plugin, tests and default images take names from here; a test checks that manifests,
 // Compositions, examples and docs name no other products.
 package products
 

@@ -7,21 +7,16 @@ package apiserver_test
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/package/kustomization"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -323,29 +318,5 @@ func TestTenantRoles(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestInstallcheck checks that a complete installation passes the check.
-func TestInstallcheck(t *testing.T) {
-	r := newRealm(t)
-	r.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: apiserver.CrossplaneNamespace, Name: apiserver.AccountCrossplane}})
-	check := func() string {
-		cmd := exec.CommandContext(t.Context(), "go", "run", "./cluster/installcheck", "--kubeconfig="+r.kubeconfig)
-		cmd.Dir = r.root
-		out, err := cmd.CombinedOutput()
-		if (err != nil) != strings.Contains(string(out), "missing  ") {
-			t.Fatalf("installcheck: %v\n%s", err, out)
-		}
-		return string(out)
-	}
-	if out := check(); strings.Contains(out, "missing  ") || !strings.Contains(out, "ok       ValidatingAdmissionPolicy tailscale-gateway-internal-kinds") {
-		t.Errorf("objects are missing:\n%s", out)
-	}
-	if err := r.admin.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: kustomization.PolicyInternalKinds}}); err != nil {
-		t.Fatal(err)
-	}
-	if out := check(); !strings.Contains(out, "missing  ValidatingAdmissionPolicyBinding tailscale-gateway-internal-kinds") || !strings.Contains(out, "admission.enabled=true") {
-		t.Errorf("want the binding to be missing:\n%s", out)
 	}
 }
