@@ -17,8 +17,12 @@ import (
 )
 
 const (
-	// preStopTimeout bounds how long the agent's hook may take.
-	preStopTimeout = 10 * time.Second
+	// preStopTimeout bounds how long the agent's hook may take. A hook that fails begins no drain.
+	preStopTimeout = time.Minute
+
+	// beginWhileFailing replaces Pauses.Begin while the tailscale container fails its liveness probe: it
+	// is probably restarted, and serves nobody.
+	beginWhileFailing = 10 * time.Second
 
 	// socketMode lets only the agent's user connect.
 	socketMode fs.FileMode = 0o600
@@ -89,7 +93,11 @@ func (a *Agent) preStop(w http.ResponseWriter, r *http.Request) {
 // ended, or after a pause if no drain begins. It changes nothing, because any client that
 // reaches the pod can call it. Kubelet calls it before it stops the tailscale container.
 func (a *Agent) drained(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), a.opts.Pauses.Begin)
+	pause := a.opts.Pauses.Begin
+	if a.health.failing(time.Now()) {
+		pause = min(pause, beginWhileFailing)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), pause)
 	defer cancel()
 	begins := make(chan (<-chan struct{}), 1)
 	a.do(ctx, func(l *loop) { begins <- l.drains.draining() })

@@ -32,6 +32,10 @@ const (
 
 	// containerbootTimeout is less than the timeout of kubelet's probe.
 	containerbootTimeout = 4 * time.Second
+
+	// failingAfter is how long the tailscale container fails its liveness probe before it counts as
+	// failing: kubelet restarts it after nine failures, ten seconds apart.
+	failingAfter = time.Minute
 )
 
 // A health holds the answers to kubelet's probes.
@@ -42,6 +46,9 @@ type health struct {
 	restart  bool
 	waiting  string
 	unready  string
+
+	// failed is since when the tailscale container fails its liveness probe. Zero while it responds.
+	failed time.Time
 }
 
 func newHealth() *health { return &health{waiting: "Starting"} }
@@ -78,6 +85,25 @@ func (h *health) restarts() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.restart
+}
+
+// setResponds sets whether the tailscale container responds to its liveness probe.
+func (h *health) setResponds(at time.Time, responds bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case responds:
+		h.failed = time.Time{}
+	case h.failed.IsZero():
+		h.failed = at
+	}
+}
+
+// failing reports whether kubelet is about to restart the tailscale container.
+func (h *health) failing(at time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.restart || !h.failed.IsZero() && at.Sub(h.failed) >= failingAfter
 }
 
 // startup returns why containerboot must not start yet. Empty when it can start.
@@ -174,23 +200,36 @@ func (a *Agent) tailscaleLiveness(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The node cannot log in, or no host of a service is primary: tailscaled must start again", http.StatusServiceUnavailable)
 		return
 	}
-	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, a.opts.ContainerbootMetrics, http.NoBody)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+	err := a.containerboot(r.Context())
+	if r.Context().Err() == nil {
+		a.health.setResponds(time.Now(), err == nil)
 	}
-	c := &http.Client{Timeout: containerbootTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := c.Do(req)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// containerboot returns why the tailscale container does not respond, or nil.
+func (a *Agent) containerboot(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.opts.ContainerbootMetrics, http.NoBody)
+	if err != nil {
+		return errors.Wrap(err, "cannot create request")
+	}
+	c := &http.Client{Timeout: containerbootTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := c.Do(req)
+	if err != nil {
+		return errors.Wrap(err, "cannot reach the tailscale container")
+	}
 	// Tailscaled may hang before it has answered all.
 	_, err = io.Copy(io.Discard, res.Body)
 	_ = res.Body.Close() // It was read.
-	if err != nil || res.StatusCode != http.StatusOK {
-		http.Error(w, "The tailscale container answers "+res.Status, http.StatusServiceUnavailable)
-		return
+	if err != nil {
+		return errors.Wrap(err, "cannot read the answer of the tailscale container")
 	}
-	w.WriteHeader(http.StatusOK)
+	if res.StatusCode != http.StatusOK {
+		return errors.Errorf("the tailscale container answers %s", res.Status)
+	}
+	return nil
 }

@@ -125,8 +125,9 @@ type Pauses struct {
 
 	// Begin is how long the hook of the tailscale container waits for the agent's hook, which
 	// kubelet runs at the same time (k8s.io/kubernetes pkg/kubelet/kuberuntime,
-	// killContainersWithSyncResult). When kubelet only restarts the tailscale container, it does
-	// not run the agent's hook.
+	// killContainersWithSyncResult). The agent's hook is a command, whose start took 16 s on a machine with
+	// forty times the load that it can carry. When kubelet only restarts the tailscale container, it
+	// does not run the agent's hook.
 	Begin time.Duration
 
 	// Paths is the time between two counts of the paths to peers.
@@ -137,7 +138,7 @@ type Pauses struct {
 func DefaultPauses() Pauses {
 	return Pauses{
 		Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Accept: time.Minute, Primary: time.Minute,
-		Absence: time.Minute, Begin: 10 * time.Second, Paths: 5 * time.Minute,
+		Absence: time.Minute, Begin: time.Minute, Paths: 5 * time.Minute,
 	}
 }
 
