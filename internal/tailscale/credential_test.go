@@ -61,7 +61,7 @@ func TestCredentialExpires(t *testing.T) {
 				}
 				_, _ = w.Write([]byte(`{"message":"no"}`))
 			})
-			c, err := NewClient(Config{URL: proven.base.String(), APIKey: tc.key}, Options{Rate: 1000, Burst: 1000, Metrics: NewMetrics()})
+			c, err := NewClient(Config{URL: proven.base.String(), APIKey: tc.key}, Options{Rate: 1000, Burst: 1000, Metrics: NewMetrics(), Transport: proven.RoundTripper()})
 			if err != nil {
 				t.Fatal(err)
 			}

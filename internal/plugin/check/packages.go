@@ -12,9 +12,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	apiextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	apiextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/plugin/causes"
