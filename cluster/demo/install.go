@@ -109,7 +109,7 @@ func (d *demo) tailscaleGateway(ctx context.Context, p *progress) error {
 		return err
 	}
 	return p.until(ctx, time.Minute, func(ctx context.Context) (string, error) {
-		return "", d.lab.check(ctx)
+		return "", d.lab.check(ctx, "--envoy-gateway=skip")
 	})
 }
 

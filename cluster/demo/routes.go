@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,8 +45,27 @@ func (d *demo) extension(ctx context.Context, _ *progress) error {
 	return err
 }
 
+// envoyGateway installs Envoy Gateway, and restarts one that has run before our kinds were installed: it
+// looks for them only at its start.
 func (d *demo) envoyGateway(ctx context.Context, _ *progress) error {
-	return goRun(ctx, ".", "./cluster/lab", "envoy-gateway", "--values", "package/envoy-gateway/values.yaml")
+	if err := goRun(ctx, ".", "./cluster/lab", "envoy-gateway", "--values", "package/envoy-gateway/values.yaml"); err != nil {
+		return err
+	}
+	started, err := d.lab.kubectl(ctx, nil, "get", "pods", "--namespace", envoyGatewayNamespace, "--selector=control-plane=envoy-gateway",
+		"-o=jsonpath={.items[*].status.containerStatuses[*].state.running.startedAt}")
+	if err != nil {
+		return err
+	}
+	created, err := d.lab.kubectl(ctx, nil, "get", "crd", "tailscaleservices.gateway.tailscale.com", "-o=jsonpath={.metadata.creationTimestamp}")
+	// Times of the API server have one form, in which later ones are greater.
+	if err != nil || !slices.ContainsFunc(strings.Fields(started), func(t string) bool { return t < created }) {
+		return err
+	}
+	if _, err := d.lab.kubectl(ctx, nil, "rollout", "restart", "deployment/envoy-gateway", "--namespace", envoyGatewayNamespace); err != nil {
+		return err
+	}
+	_, err = d.lab.kubectl(ctx, nil, "rollout", "status", "deployment/envoy-gateway", "--namespace", envoyGatewayNamespace, "--timeout=3m")
+	return err
 }
 
 func (d *demo) checkRoutes(ctx context.Context, p *progress) error {

@@ -176,7 +176,7 @@ func start(f Facts, o Options) result {
 		name := kind + "." + gatewayv1alpha1.Group
 		if crd, ok := f.CRDs.Value[name]; ok && !started.IsZero() && started.Before(crd.Created) {
 			return wrong(fmt.Sprintf("Envoy Gateway started before the kind %s existed (%s, %s)", name, started.UTC().Format("2006-01-02 15:04:05"), crd.Created.UTC().Format("15:04:05")),
-				"It looks for our kinds only at its start, and refuses routes to others.",
+				"It looks for our kinds only at its start, and may refuse routes to them.",
 				o.kubectl(fmt.Sprintf("rollout restart deployment/%s --namespace=%s", envoyGateway, Quote(o.EnvoyGatewayNamespace))))
 		}
 	}
