@@ -71,9 +71,11 @@ func (o Options) ours(f Facts, name, extra string) string {
 	return o.helm(r, "oci://"+products.Charts+"/"+name+" --version="+Quote(version), extra)
 }
 
-// envoyGatewayChart is Envoy Gateway's chart, and envoyGatewayVersion the version that tests run with.
+// envoyGatewayChart is the name of Envoy Gateway's chart, envoyGatewaySource where it is, and
+// envoyGatewayVersion the version that tests run with.
 const (
 	envoyGatewayChart   = "gateway-helm"
+	envoyGatewaySource  = "oci://docker.io/envoyproxy/gateway-helm"
 	envoyGatewayVersion = "v1.9.1"
 )
 
@@ -91,5 +93,5 @@ func (o Options) envoyGateway(f Facts) string {
 	if strings.HasSuffix(o.Version, "-dev") {
 		file = "package/envoy-gateway/values.yaml"
 	}
-	return o.helm(r, "oci://docker.io/envoyproxy/"+envoyGatewayChart+" --version="+Quote(version), "--values="+file)
+	return o.helm(r, envoyGatewaySource+" --version="+Quote(version), "--values="+file)
 }
