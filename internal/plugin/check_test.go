@@ -40,7 +40,7 @@ func TestCheckNothing(t *testing.T) {
 // TestCheckRefused checks that a kind that the caller may not list is unknown.
 func TestCheckRefused(t *testing.T) {
 	w := newWorld(t, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "crossplane", Labels: map[string]string{labelVersion: "2.4.0"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "crossplane", Labels: map[string]string{check.LabelVersion: "2.4.0"}},
 		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: "crossplane"}}},
 		Status:     appsv1.DeploymentStatus{UpdatedReplicas: 1, AvailableReplicas: 1},
 	})

@@ -280,12 +280,8 @@ func (r *reader) policy(name string) (check.Policy, error) {
 	return out, nil
 }
 
-// Annotations by which Helm knows its objects.
-const (
-	annotationReleaseName      = "meta.helm.sh/release-name"
-	annotationReleaseNamespace = "meta.helm.sh/release-namespace"
-	labelVersion               = "app.kubernetes.io/version"
-)
+// annotationReleaseNamespace has the namespace of the Helm release of an object.
+const annotationReleaseNamespace = "meta.helm.sh/release-namespace"
 
 // release notes the Helm release of an object of a chart, if it has one.
 func (r *reader) release(chart string, o metav1.Object) {
@@ -293,8 +289,8 @@ func (r *reader) release(chart string, o metav1.Object) {
 	if r.releases == nil {
 		r.releases = map[string]check.Release{}
 	}
-	if _, ok := r.releases[chart]; ok || a[annotationReleaseName] == "" {
+	if _, ok := r.releases[chart]; ok || a[check.AnnotationRelease] == "" {
 		return
 	}
-	r.releases[chart] = check.Release{Name: a[annotationReleaseName], Namespace: a[annotationReleaseNamespace], Version: o.GetLabels()[labelVersion]}
+	r.releases[chart] = check.Release{Name: a[check.AnnotationRelease], Namespace: a[annotationReleaseNamespace], Version: o.GetLabels()[check.LabelVersion]}
 }

@@ -23,22 +23,19 @@ import (
 
 // Names in Envoy Gateway's own chart, which has envoyGatewayLabel on its pods.
 const (
-	envoyGatewayName   = "envoy-gateway"
-	envoyGatewayConfig = "envoy-gateway-config"
-	envoyGatewayKey    = "envoy-gateway.yaml"
-	envoyGatewayChart  = "gateway-helm"
-	envoyGatewayLabel  = "control-plane"
+	envoyGatewayKey   = "envoy-gateway.yaml"
+	envoyGatewayLabel = "control-plane"
 )
 
 // gateway reads what is known of Envoy Gateway and the extension.
 func (r *reader) gateway() check.GatewayFacts {
 	o := r.options
 	out := check.GatewayFacts{
-		EnvoyGateway: r.deployment(o.EnvoyGatewayNamespace, envoyGatewayName, envoyGatewayChart),
+		EnvoyGateway: r.deployment(o.EnvoyGatewayNamespace, check.EnvoyGatewayDeployment, check.EnvoyGatewayChart),
 		Extension:    r.deployment(o.ExtensionNamespace, charts.Extension, charts.Extension),
 		Config: ask(r, func() (string, error) {
 			cm := &corev1.ConfigMap{}
-			err := r.kube.Get(r.ctx, types.NamespacedName{Namespace: o.EnvoyGatewayNamespace, Name: envoyGatewayConfig}, cm)
+			err := r.kube.Get(r.ctx, types.NamespacedName{Namespace: o.EnvoyGatewayNamespace, Name: check.EnvoyGatewayConfigMap}, cm)
 			return cm.Data[envoyGatewayKey], err
 		}),
 		Started: ask(r, r.started),
@@ -71,7 +68,7 @@ func (r *reader) deployment(namespace, name, chart string) check.Answer[*appsv1.
 // started returns when the oldest running container of Envoy Gateway started.
 func (r *reader) started() (time.Time, error) {
 	l := &corev1.PodList{}
-	if err := r.kube.List(r.ctx, l, client.InNamespace(r.options.EnvoyGatewayNamespace), client.MatchingLabels{envoyGatewayLabel: envoyGatewayName}); err != nil {
+	if err := r.kube.List(r.ctx, l, client.InNamespace(r.options.EnvoyGatewayNamespace), client.MatchingLabels{envoyGatewayLabel: check.EnvoyGatewayDeployment}); err != nil {
 		return time.Time{}, err
 	}
 	var out time.Time

@@ -117,7 +117,7 @@ func (r *reader) versions() ([]componentVersion, error) {
 	}
 	for _, d := range []struct{ component, namespace, name, chart string }{
 		{"extension", r.options.ExtensionNamespace, charts.Extension, charts.Extension},
-		{"envoy-gateway", r.options.EnvoyGatewayNamespace, envoyGatewayName, envoyGatewayChart},
+		{check.EnvoyGatewayDeployment, r.options.EnvoyGatewayNamespace, check.EnvoyGatewayDeployment, check.EnvoyGatewayChart},
 	} {
 		found := r.deployment(d.namespace, d.name, d.chart)
 		switch {

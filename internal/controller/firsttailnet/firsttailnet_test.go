@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -195,7 +196,7 @@ func TestReconcileStrict(t *testing.T) {
 // are not nil.
 func fakeClient(objects []client.Object, create, get error) client.WithWatch {
 	s := runtime.NewScheme()
-	_ = clientgoscheme.AddToScheme(s)
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
 	s.AddKnownTypeWithName(kind(), &unstructured.Unstructured{})
 	s.AddKnownTypeWithName(kind().GroupVersion().WithKind(kind().Kind+"List"), &unstructured.UnstructuredList{})
 	return fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{

@@ -71,17 +71,18 @@ func (o Options) ours(f Facts, name, extra string) string {
 	return o.helm(r, "oci://"+products.Charts+"/"+name+" --version="+Quote(version), extra)
 }
 
-// envoyGatewayChart is the name of Envoy Gateway's chart, envoyGatewaySource where it is, and
-// envoyGatewayVersion the version that tests run with.
+// EnvoyGatewayChart is the name of Envoy Gateway's chart.
+const EnvoyGatewayChart = "gateway-helm"
+
+// envoyGatewaySource is where the chart is, and envoyGatewayVersion the version that tests run with.
 const (
-	envoyGatewayChart   = "gateway-helm"
 	envoyGatewaySource  = "oci://docker.io/envoyproxy/gateway-helm"
 	envoyGatewayVersion = "v1.9.1"
 )
 
 // envoyGateway returns the command that installs or upgrades Envoy Gateway with our values.
 func (o Options) envoyGateway(f Facts) string {
-	r, ok := f.Releases[envoyGatewayChart]
+	r, ok := f.Releases[EnvoyGatewayChart]
 	if !ok {
 		r = Release{Name: "eg", Namespace: o.EnvoyGatewayNamespace}
 	}
@@ -89,7 +90,7 @@ func (o Options) envoyGateway(f Facts) string {
 	if version == "" {
 		version = envoyGatewayVersion
 	}
-	file := "https://github.com/tailscale-gateway/tailscale-gateway/releases/download/" + o.Version + "/envoy-gateway-values.yaml"
+	file := products.Source + "/releases/download/" + o.Version + "/envoy-gateway-values.yaml"
 	if strings.HasSuffix(o.Version, "-dev") {
 		file = "package/envoy-gateway/values.yaml"
 	}

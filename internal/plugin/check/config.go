@@ -26,7 +26,7 @@ func values(f Facts, o Options) result {
 	if f.Gateway.Config.Unknown != "" {
 		return unknown("whether Envoy Gateway asks the extension", f.Gateway.Config.Unknown)
 	}
-	object := "ConfigMap " + o.EnvoyGatewayNamespace + "/" + envoyGatewayConfig
+	object := "ConfigMap " + o.EnvoyGatewayNamespace + "/" + EnvoyGatewayConfigMap
 	config := &egv1a1.EnvoyGateway{}
 	if err := yaml.Unmarshal([]byte(f.Gateway.Config.Value), config); err != nil {
 		return wrong(object+" cannot be read: "+err.Error(), "", o.envoyGateway(f))

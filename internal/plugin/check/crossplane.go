@@ -61,7 +61,7 @@ func crossplane(f Facts, o Options) result {
 			o.helm(release, chart, "--create-namespace --wait"))
 	}
 	d := found[0]
-	if name := d.GetAnnotations()[annotationRelease]; name != "" {
+	if name := d.GetAnnotations()[AnnotationRelease]; name != "" {
 		release.Name = name
 	}
 	name := d.GetNamespace() + "/" + d.GetName()
@@ -76,13 +76,18 @@ func crossplane(f Facts, o Options) result {
 	return right(strings.TrimSpace("Crossplane " + v))
 }
 
-// annotationRelease has the name of the Helm release of an object.
-const annotationRelease = "meta.helm.sh/release-name"
+const (
+	// AnnotationRelease has the name of the Helm release of an object.
+	AnnotationRelease = "meta.helm.sh/release-name"
+
+	// LabelVersion has the version of what an object belongs to.
+	LabelVersion = "app.kubernetes.io/version"
+)
 
 // Version returns the version of a Deployment, by the label of its chart or by the tag of its image. It is empty if
 // neither has one.
 func Version(d *appsv1.Deployment) string {
-	if v := d.GetLabels()["app.kubernetes.io/version"]; v != "" {
+	if v := d.GetLabels()[LabelVersion]; v != "" {
 		return v
 	}
 	for _, c := range d.Spec.Template.Spec.Containers {

@@ -19,8 +19,11 @@ import (
 
 // Names in Envoy Gateway's own chart.
 const (
-	envoyGateway       = "envoy-gateway"
-	envoyGatewayConfig = "envoy-gateway-config"
+	// EnvoyGatewayDeployment is the Deployment of Envoy Gateway.
+	EnvoyGatewayDeployment = "envoy-gateway"
+
+	// EnvoyGatewayConfigMap has the configuration of Envoy Gateway.
+	EnvoyGatewayConfigMap = "envoy-gateway-config"
 )
 
 // routed reports whether Envoy Gateway and the extension are checked.
@@ -51,7 +54,7 @@ func extension(f Facts, o Options) result {
 		return wrong(fmt.Sprintf("The extension is not installed: there is no Deployment %s/%s", o.ExtensionNamespace, charts.Extension),
 			"Envoy Gateway serves no route to our kinds without it.", o.ours(f, charts.Extension, "--create-namespace"))
 	case g.EnvoyGateway.Value == nil:
-		return wrong(fmt.Sprintf("Envoy Gateway is not installed: there is no Deployment %s/%s", o.EnvoyGatewayNamespace, envoyGateway),
+		return wrong(fmt.Sprintf("Envoy Gateway is not installed: there is no Deployment %s/%s", o.EnvoyGatewayNamespace, EnvoyGatewayDeployment),
 			"If it is in another namespace, name that by --envoy-gateway-namespace.", o.envoyGateway(f))
 	}
 	v := Version(g.EnvoyGateway.Value)
@@ -177,7 +180,7 @@ func start(f Facts, o Options) result {
 		if crd, ok := f.CRDs.Value[name]; ok && !started.IsZero() && started.Before(crd.Created) {
 			return wrong(fmt.Sprintf("Envoy Gateway started before the kind %s existed (%s, %s)", name, started.UTC().Format("2006-01-02 15:04:05"), crd.Created.UTC().Format("15:04:05")),
 				"It looks for our kinds only at its start, and may refuse routes to them.",
-				o.kubectl(fmt.Sprintf("rollout restart deployment/%s --namespace=%s", envoyGateway, Quote(o.EnvoyGatewayNamespace))))
+				o.kubectl(fmt.Sprintf("rollout restart deployment/%s --namespace=%s", EnvoyGatewayDeployment, Quote(o.EnvoyGatewayNamespace))))
 		}
 	}
 	return right("start of Envoy Gateway")

@@ -135,7 +135,7 @@ func TestFaults(t *testing.T) {
 			reason: "Envoy Gateway's pods do not matter before it asks the extension.",
 			change: func(f *Facts) {
 				f.Gateway.Config.Value = "gateway: {controllerName: gateway.envoyproxy.io/gatewayclass-controller}"
-				f.Releases = map[string]Release{envoyGatewayChart: {Name: "gateway", Namespace: "envoy-gateway-system", Version: "v1.9.2"}}
+				f.Releases = map[string]Release{EnvoyGatewayChart: {Name: "gateway", Namespace: "envoy-gateway-system", Version: "v1.9.2"}}
 				f.Gateway.Extension.Value.Status.AvailableReplicas = 0
 			},
 			want: "Wrong    Envoy Gateway does not have our values: ConfigMap envoy-gateway-system/envoy-gateway-config names no extension at the Service envoy-gateway-system/tailscale-gateway-extension, port 5005",

@@ -62,7 +62,7 @@ func RequiredByRoutes(o Options) ([]Rights, error) {
 		rules                    []byte
 		name, namespace, account string
 	}{
-		{charts.EnvoyGateway, nameEnvoyGateway, o.EnvoyGatewayNamespace, envoyGateway},
+		{charts.EnvoyGateway, nameEnvoyGateway, o.EnvoyGatewayNamespace, EnvoyGatewayDeployment},
 		{charts.ExtensionRules, nameExtension, o.ExtensionNamespace, charts.Extension},
 	} {
 		rules, err := parseRules(r.rules)

@@ -135,7 +135,7 @@ func (f *Facts) addRoutes(t *testing.T) {
 		}
 	}
 	f.Gateway = GatewayFacts{
-		EnvoyGateway: Answer[*appsv1.Deployment]{Value: deployment("envoy-gateway-system", envoyGateway, envoyGateway, "v1.9.1")},
+		EnvoyGateway: Answer[*appsv1.Deployment]{Value: deployment("envoy-gateway-system", EnvoyGatewayDeployment, EnvoyGatewayDeployment, "v1.9.1")},
 		Extension:    Answer[*appsv1.Deployment]{Value: deployment("envoy-gateway-system", charts.Extension, charts.Extension, "0.1.0")},
 		Config:       Answer[string]{Value: config(t, nil)},
 		Started:      Answer[time.Time]{Value: at.Add(-time.Hour)},
