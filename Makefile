@@ -271,7 +271,7 @@ render-goldens: ## Rewrite the goldens of examples from what they render to.
 	$(RENDER) -update
 
 # Parts of the benchmarks, separated by commas; go run ./test/bench --help lists all.
-ONLY ?= create,rest,swarm,hops,extension,functions,visible,operator
+ONLY ?= create,rest,swarm,hops,extension,functions,first,visible,operator
 comma := ,
 BENCH_ENVOY = $(filter extension gateway,$(subst $(comma), ,$(ONLY)))
 
@@ -308,6 +308,10 @@ test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=cl
 .PHONY: test-clusters
 test-clusters: ## Join two real clusters by one tailnet, and have each answer for the other; takes ten minutes.
 	$(GO_TEST_VERBOSE) -tags=e2e,clusters -count=1 -timeout=60m -run TestTwoClusters ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+
+.PHONY: test-install
+test-install: ## Release into the registry of a fresh lab, and install from there as docs/get-started.md describes, in an empty folder. RELEASE_ARCH=amd64 for one architecture.
+	$(GO_TEST_VERBOSE) -tags=e2e,release -count=1 -timeout=60m -run TestRelease ./test/e2e -args -version=$(VERSION) -arch=$(RELEASE_ARCH)
 
 # Versions of tailscaled, as v1.96.5, separated by commas, or all. Empty for the oldest and the newest one.
 PROXY_VERSIONS ?=

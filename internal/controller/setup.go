@@ -80,7 +80,8 @@ func registrations(o setup.Options) []registration {
 		{setup: machineset.Setup, needs: machineset.Needs()},
 		{setup: handover.Setup, needs: handover.Needs()},
 		{setup: extension.Setup, needs: extension.Needs()},
-		{setup: firsttailnet.Setup, needs: firsttailnet.Needs()},
+		// When the TailscaleTailnet is there, the user's next manifest has kinds that exist, too.
+		{setup: firsttailnet.Setup, needs: composite.Kinds()},
 	}
 	for _, k := range managed {
 		out = append(out, registration{setup: k.Setup, needs: k.Needs()})

@@ -15,8 +15,8 @@ const (
 	// FirstTailnetSpec is the key of the spec of the TailscaleTailnet, as YAML.
 	FirstTailnetSpec = "spec"
 
-	// AnnotationFirstTailnet is on the ConfigMap, and is the provider's record: the name of the
-	// TailscaleTailnet that it has created, or that existed. The chart does not set it, so upgrades
-	// keep it.
-	AnnotationFirstTailnet = "gateway.tailscale.com/first-tailnet"
+	// FirstTailnetCreated is the key of the provider's record: the name of the TailscaleTailnet that it has
+	// created, or that existed. The chart does not set it, so upgrades keep it. It is no annotation,
+	// because kubectl wait --for=jsonpath needs no escapes for it.
+	FirstTailnetCreated = "created"
 )

@@ -25,6 +25,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
 
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/authorities"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
@@ -57,8 +58,18 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if err := addControllers(ctx, mgr, o, log, cancel); err != nil {
+	co, err := controllerOptions(o, log)
+	if err != nil {
 		return err
+	}
+	// The manager's client reads Secrets from the API server.
+	co.Permits = permits.New(mgr.GetClient(), o.Namespace)
+	if err := mgr.Add(starter{
+		log:     log,
+		allowed: func(ctx context.Context) (bool, error) { return canWatchConfigs(ctx, mgr) },
+		add:     func(ctx context.Context) error { return addControllers(ctx, mgr, co, cancel) },
+	}); err != nil {
+		return errors.Wrap(err, "cannot add the start of controllers")
 	}
 	if err := mgr.Start(ctx); err != nil {
 		return errors.Wrap(err, "cannot run controllers")
@@ -81,24 +92,18 @@ func synced(ctx context.Context, c cache.Cache) error {
 
 // addControllers adds the controllers, gated by their CRDs if the provider may watch those. It calls
 // fail if a controller cannot be added later, which stops the provider.
-func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger, fail context.CancelCauseFunc) error {
-	co, err := controllerOptions(o, log)
-	if err != nil {
-		return err
-	}
-	// The manager's client reads Secrets from the API server.
-	co.Permits = permits.New(mgr.GetClient(), o.Namespace)
+func addControllers(ctx context.Context, mgr ctrl.Manager, o setup.Options, fail context.CancelCauseFunc) error {
 	gated, err := canWatchCRDs(ctx, mgr)
 	if err != nil {
 		return err
 	}
 	if !gated {
-		log.Info("Not allowed to watch CustomResourceDefinitions, starting all controllers at once")
-		return controller.Setup(mgr, co)
+		o.Logger.Info("Not allowed to watch CustomResourceDefinitions, starting all controllers at once")
+		return controller.Setup(mgr, o)
 	}
-	co.Gate = new(gate.Gate[schema.GroupVersionKind])
-	controller.SetupGated(ctx, mgr, co, fail)
-	return errors.Wrap(customresourcesgate.Setup(mgr, co.Options), "cannot set up the gate of CustomResourceDefinitions")
+	o.Gate = new(gate.Gate[schema.GroupVersionKind])
+	controller.SetupGated(ctx, mgr, o, fail)
+	return errors.Wrap(customresourcesgate.Setup(mgr, o.Options), "cannot set up the gate of CustomResourceDefinitions")
 }
 
 func controllerOptions(o Options, log logging.Logger) (setup.Options, error) {
@@ -148,4 +153,10 @@ func controllerOptions(o Options, log logging.Logger) (setup.Options, error) {
 // manager of some versions of Crossplane permits it to safe-start providers, others do not.
 func canWatchCRDs(ctx context.Context, mgr ctrl.Manager) (bool, error) {
 	return access.Allowed(ctx, mgr.GetClient(), "", apiextensionsv1.Resource("customresourcedefinitions"), "get", "list", "watch")
+}
+
+// canWatchConfigs reports whether the provider may watch ClusterProviderConfigs: every installation
+// permits that, also one whose provider manages the resources of some namespaces only.
+func canWatchConfigs(ctx context.Context, mgr ctrl.Manager) (bool, error) {
+	return access.Allowed(ctx, mgr.GetClient(), "", schema.GroupResource{Group: v1alpha1.Group, Resource: "clusterproviderconfigs"}, "list", "watch")
 }

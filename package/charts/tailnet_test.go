@@ -72,8 +72,8 @@ func TestTailnet(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want spec, +got:\n%s", tc.reason, diff)
 			}
-			// The provider writes this annotation, and an upgrade would revert it if the chart did, too.
-			if v, ok := o.GetAnnotations()[meta.AnnotationFirstTailnet]; ok {
+			// The provider writes this key, and an upgrade would revert it if the chart did, too.
+			if v, ok := o.Object["data"].(map[string]any)[meta.FirstTailnetCreated]; ok {
 				t.Errorf("%s\nthe chart writes the provider's record: %q", tc.reason, v)
 			}
 		})

@@ -40,7 +40,7 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for the logs of the providers."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Parts   []string      `name:"only" default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,visible,drain,extension,gateway,soak" help:"Which parts to run: ${enum}."`
+	Parts   []string      `name:"only" default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,first,visible,drain,extension,gateway,soak" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"Number of VIPServices, and of Devices, at rest."`
 	Polls   int           `default:"3" help:"Number of polls over which calls are counted."`
@@ -53,6 +53,8 @@ type cli struct {
 	Networking string `default:"Userspace" enum:"Userspace,Kernel" help:"Networking of the project's proxies in that comparison."`
 	Rounds     int    `default:"5" help:"How often the time to the first byte is measured."`
 	Services   int    `default:"50" help:"Number of services for the measurement of memory, and on one TailscaleEndpoints."`
+
+	Firsts int `default:"20" help:"How often a Service of an empty namespace is published."`
 
 	Visible     int `default:"100" help:"How many routes of a shared Gateway are made and deleted, one after the other."`
 	OwnServices int `default:"20" help:"How many routes with a separate Tailscale Service are made and deleted."`
@@ -93,6 +95,7 @@ func (c *cli) run(ctx context.Context) error {
 	}{
 		{name: "functions", measure: c.functions},
 		{name: "operator", measure: c.operator},
+		{name: "first", measure: c.first},
 		{name: "visible", measure: c.visible},
 		{name: "drain", measure: c.drain},
 	} {

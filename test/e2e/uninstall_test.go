@@ -6,14 +6,9 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/config"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
@@ -99,6 +94,9 @@ func uninstalls(t *testing.T) {
 		}
 		return ""
 	})
+	if *flavour != products.FlavourClaims {
+		getsStarted(t)
+	}
 	demo(t)
 	again(t)
 	answered(t, "web", "web", patience)
@@ -112,29 +110,11 @@ func uninstallCommands(t *testing.T, section string) {
 		t.Fatalf("docs/uninstall.md has no section %s", section)
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
-	n := 0
-	for {
-		_, rest, ok := strings.Cut(text, "\n```sh\n")
-		if !ok {
-			break
-		}
-		script, remainder, ok := strings.Cut(rest, "\n```")
-		if !ok {
-			t.Fatalf("a block of docs/uninstall.md does not end:\n%s", rest)
-		}
-		text, n = remainder, n+1
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		cmd := exec.CommandContext(ctx, "sh", "-ec", script)
-		path := []string{filepath.Dir(labBin(t, "kubectl")), filepath.Dir(labBin(t, "helm")), os.Getenv("PATH")}
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+fromLab(t, "KUBECONFIG"), "PATH="+strings.Join(path, string(os.PathListSeparator)))
-		out, err := cmd.CombinedOutput()
-		cancel()
-		t.Logf("%s\n%s", script, out)
-		if err != nil {
-			t.Fatalf("cannot run the commands of docs/uninstall.md: %v", err)
-		}
-	}
-	if n == 0 {
+	scripts := shellBlocks(text)
+	if len(scripts) == 0 {
 		t.Fatalf("section %s of docs/uninstall.md has no commands", section)
+	}
+	for _, script := range scripts {
+		pageCommand(t, "", script, labPath(t)...)
 	}
 }

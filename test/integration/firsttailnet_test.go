@@ -187,7 +187,7 @@ func (e *env) hasRecord(tailnet string) func() error {
 		if err := shared.kube.Get(e.Context(), types.NamespacedName{Namespace: e.namespace, Name: meta.FirstTailnetConfigMap}, c); err != nil {
 			return err
 		}
-		if got := c.GetAnnotations()[meta.AnnotationFirstTailnet]; got != tailnet {
+		if got := c.Data[meta.FirstTailnetCreated]; got != tailnet {
 			return errors.Errorf("want record %q, got %q", tailnet, got)
 		}
 		return nil

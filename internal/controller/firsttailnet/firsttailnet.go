@@ -3,8 +3,8 @@
 
 // Package firsttailnet creates the TailscaleTailnet that the values of the chart request. Helm cannot:
 // the kind comes with a package that Crossplane installs after the release. The provider creates it
-// once, and records that in an annotation of the request, so that the user may edit or delete the
-// object: nothing writes it again.
+// once, and records that in the request, so that the user may edit or delete the object: nothing writes it
+// again.
 package firsttailnet
 
 import (
@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -29,7 +28,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
-	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
@@ -59,9 +57,6 @@ const (
 	// reasonCannotCreate means that the provider will try again.
 	reasonCannotCreate event.Reason = "CannotCreateTailscaleTailnet"
 )
-
-// Needs returns the kinds that must be installed before the controller starts.
-func Needs() []schema.GroupVersionKind { return []schema.GroupVersionKind{kind()} }
 
 // Cached returns what a cache holds of ConfigMaps: the request in the provider's namespace.
 func Cached(namespace string) cache.ByObject {
@@ -164,7 +159,7 @@ func (r *reconciler) create(ctx context.Context, o *unstructured.Unstructured) (
 // record.
 func (r *reconciler) remember(ctx context.Context, request *corev1.ConfigMap, tailnet string) error {
 	patch := client.MergeFrom(request.DeepCopy())
-	xpmeta.AddAnnotations(request, map[string]string{meta.AnnotationFirstTailnet: tailnet})
+	request.Data[meta.FirstTailnetCreated] = tailnet
 	return errors.Wrapf(client.IgnoreNotFound(r.kube.Patch(ctx, request, patch)), "cannot record TailscaleTailnet %q", tailnet)
 }
 

@@ -158,7 +158,7 @@ func TestReconcile(t *testing.T) {
 			if err := kube.Get(t.Context(), key, c); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
-			got.record = c.Annotations[meta.AnnotationFirstTailnet]
+			got.record = c.Data[meta.FirstTailnetCreated]
 			l := &unstructured.UnstructuredList{}
 			l.SetGroupVersionKind(kind())
 			if err := kube.List(t.Context(), l); err != nil {

@@ -47,7 +47,7 @@ func pending(request *corev1.ConfigMap) string {
 		return ""
 	}
 	name := request.Data[meta.FirstTailnetName]
-	if request.GetAnnotations()[meta.AnnotationFirstTailnet] == name {
+	if request.Data[meta.FirstTailnetCreated] == name {
 		return ""
 	}
 	return name

@@ -30,7 +30,7 @@ func request(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 }
 
 func recorded(tailnet string) func(*corev1.ConfigMap) {
-	return func(c *corev1.ConfigMap) { c.Annotations = map[string]string{meta.AnnotationFirstTailnet: tailnet} }
+	return func(c *corev1.ConfigMap) { c.Data[meta.FirstTailnetCreated] = tailnet }
 }
 
 func spec(s string) func(*corev1.ConfigMap) {
