@@ -55,11 +55,11 @@ func (h helmProgram) run(args ...string) (string, error) {
 		cmd.Stdin = h.in
 	}
 	if err := cmd.Run(); err != nil {
-		said := text.Cut(strings.TrimSpace(text.Visible(complaint.String())), maxComplaint)
-		if said == "" {
-			said = err.Error()
+		complaints := text.Cut(strings.TrimSpace(text.Visible(complaint.String())), maxComplaint)
+		if complaints == "" {
+			complaints = err.Error()
 		}
-		return "", errors.New("helm: " + said)
+		return "", errors.New("helm: " + complaints)
 	}
 	return out.String(), nil
 }

@@ -307,7 +307,7 @@ func TestInstallStops(t *testing.T) {
 			},
 		},
 		"Powerless": {
-			reason: "A caller without rights is told before anything changes.", code: ExitFound, want: []string{"Blocked  you may not create secrets in namespace crossplane-system, create clusterroles.rbac.authorization.k8s.io"},
+			reason: "A caller without rights learns it before anything changes.", code: ExitFound, want: []string{"Blocked  you may not create secrets in namespace crossplane-system, create clusterroles.rbac.authorization.k8s.io"},
 			site: func(t *testing.T) *site {
 				s := newSite(t, crossplane())
 				s.powerless = true

@@ -67,8 +67,8 @@ func TestAdd(t *testing.T) {
 			if diff := cmp.Diff(tc.conflicts, conflicts); diff != "" {
 				t.Errorf("%s\nAdd(...): -want conflicts, +got:\n%s", tc.reason, diff)
 			}
-			again, _, err := Add(got, tc.entries)
-			if diff := cmp.Diff(string(got), string(again)); diff != "" || err != nil {
+			second, _, err := Add(got, tc.entries)
+			if diff := cmp.Diff(string(got), string(second)); diff != "" || err != nil {
 				t.Errorf("%s\nAdd(...) again: %v, -want, +got:\n%s", tc.reason, err, diff)
 			}
 			if owners, err := Owners(got); len(owners) > 0 || err != nil {

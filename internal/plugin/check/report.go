@@ -164,8 +164,8 @@ func Make(f Facts, o Options) Report { return report(steps(), f, o) }
 
 // Requirements makes the checks of what must be right before an installation.
 func Requirements(f Facts, o Options) Report {
-	before := []string{checkKubernetes, checkCrossplane, checkCache}
-	return report(slices.DeleteFunc(steps(), func(s step) bool { return !slices.Contains(before, s.name) }), f, o)
+	names := []string{checkKubernetes, checkCrossplane, checkCache}
+	return report(slices.DeleteFunc(steps(), func(s step) bool { return !slices.Contains(names, s.name) }), f, o)
 }
 
 // report makes checks in their order.

@@ -58,10 +58,10 @@ func TestMake(t *testing.T) {
 		reason  string
 		facts   func() Facts
 		options func(o *Options)
-		// want are the steps that are not OK, and text is in the plan for people, as without is not.
-		want    []string
-		text    []string
-		without []string
+		// want are the steps that are not OK, and text is in the plan for people, as others are not.
+		want   []string
+		text   []string
+		others []string
 	}{
 		"Alone": {
 			reason: "Without a tailnet, the packages are installed alone.", facts: empty,
@@ -147,7 +147,7 @@ func TestMake(t *testing.T) {
 			want: []string{"Blocked helm", "Skipped secret", "Skipped scopes", "Do release", "Do wait"},
 		},
 		"Denied": {
-			reason: "What the caller may not do is named before anything changes.",
+			reason: "Missing permissions are named before anything changes.",
 			facts: func() Facts {
 				f := empty()
 				f.Denied.Value, f.Namespace.Value = []string{"create clusterroles"}, false
@@ -170,7 +170,7 @@ func TestMake(t *testing.T) {
 			reason: "An upgrade keeps the values of the release.",
 			facts:  func() Facts { return installed("0.1.0") },
 			want:   []string{"Unknown scopes", "Do release", "Do wait"},
-			text:   []string{"from version 0.1.0 to 0.2.0", "--reset-then-reuse-values"}, without: []string{"--set"},
+			text:   []string{"from version 0.1.0 to 0.2.0", "--reset-then-reuse-values"}, others: []string{"--set"},
 		},
 		"Values": {
 			reason:  "Values of the caller are applied to a release of the same version.",
@@ -373,7 +373,7 @@ func TestMake(t *testing.T) {
 					t.Errorf("%s\nthe plan lacks %q:\n%s", tc.reason, want, p.Text())
 				}
 			}
-			for _, other := range tc.without {
+			for _, other := range tc.others {
 				if strings.Contains(p.Text(), other) {
 					t.Errorf("%s\nthe plan has %q:\n%s", tc.reason, other, p.Text())
 				}
@@ -394,7 +394,7 @@ func TestPolicy(t *testing.T) {
 	}{
 		"Complete": {reason: "Nothing is added to a file that has all.", tailnet: *tailnetOf(policyText, "all"), merge: true, want: OK},
 		"Printed": {
-			reason: "What is missing is printed.", tailnet: *tailnetOf(`{"grants": []}`, "all"), want: Yours,
+			reason: "Missing entries are printed.", tailnet: *tailnetOf(`{"grants": []}`, "all"), want: Yours,
 			content: "{\n  \"tagOwners\": {\n    \"tag:k8s-operator\": [],\n    \"tag:k8s\": [\"tag:k8s-operator\"],\n  },\n  \"grants\": [\n    {\"src\": [\"autogroup:member\"], \"dst\": [\"tag:k8s\"], \"ip\": [\"tcp:80\", \"tcp:443\"]},\n  ],\n}\n",
 		},
 		"AllowAll": {

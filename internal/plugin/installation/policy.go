@@ -35,9 +35,9 @@ type rule struct {
 func policy(f Facts, o Options) Step {
 	t := f.Tailnet
 	s := Step{Name: StepPolicy, State: OK}
-	const where = "add it to the policy file: https://login.tailscale.com/admin/acls/file"
+	const place = "add it to the policy file: https://login.tailscale.com/admin/acls/file"
 	if t.Policy.Unknown != "" {
-		s.State, s.Summary, s.Next = Yours, "the credential may not read the policy file, which must have this: "+t.Policy.Unknown, where
+		s.State, s.Summary, s.Next = Yours, "the credential may not read the policy file, which must have this: "+t.Policy.Unknown, place
 		if o.MergePolicy {
 			s.State, s.Next = Blocked, fmt.Sprintf("add the OAuth scope %s to the credential in %s, or omit --merge-policy", scopePolicy, console)
 		}
@@ -47,12 +47,12 @@ func policy(f Facts, o Options) Step {
 	lacking, err := lacks(t.Policy.Value, o.tags(f), o.owners(t))
 	switch {
 	case err != nil:
-		s.State, s.Summary, s.Next = Yours, "the policy file cannot be read: "+err.Error(), where
+		s.State, s.Summary, s.Next = Yours, "the policy file cannot be read: "+err.Error(), place
 		s.Content = snippet(needed(o.tags(f), o.owners(t)))
 	case len(lacking) == 0:
 		s.Summary = "the policy file lets the credential assign " + strings.Join(o.tags(f), ", ") + ", and has a grant for it"
 	case !o.MergePolicy:
-		s.State, s.Summary, s.Next = Yours, "the policy file lacks this", where+", or add --merge-policy"
+		s.State, s.Summary, s.Next = Yours, "the policy file lacks this", place+", or add --merge-policy"
 		s.Content = snippet(lacking)
 	default:
 		return merge(t, o, lacking)
