@@ -157,7 +157,7 @@ func release(f Facts, o Options) Step {
 			o.printed(append(o.Cluster(), "rollback", o.Release, "--namespace="+o.Namespace))+" if none runs, or uninstall if it was the first one; then run this again")
 	case older(f.ChartVersion.Value, r.Version) && !o.Downgrade:
 		return block(fmt.Sprintf("the release %s has version %s, and %s is older", name, r.Version, f.ChartVersion.Value),
-			"name the version by --chart-version, use the plugin of the release's version, or add --downgrade")
+			"name the version by --chart-version, use the plugin of the release's version, or add --allow-downgrade")
 	case r.Status == statusDeployed && r.Version == f.ChartVersion.Value && r.has(o):
 		return Step{Name: StepRelease, State: OK, Summary: fmt.Sprintf("release %s has version %s", name, r.Version)}
 	case r.Version == f.ChartVersion.Value:
