@@ -66,10 +66,22 @@ func (c *checkCmd) Run(s *session, f *kubeFlags) error {
 	if err != nil {
 		return err
 	}
-	r := &reader{ctx: s.ctx, kube: kube, server: server, options: c.options(*f)}
-	facts, err := r.readFacts()
+	report, err := s.judge(&reader{ctx: s.ctx, kube: kube, server: server, options: c.options(*f)})
 	if err != nil {
 		return err
+	}
+	if c.Output == "text" {
+		_, err := io.WriteString(s.out, report.Text())
+		return errors.Wrap(err, "cannot print")
+	}
+	return encode(s.out, c.Output, report)
+}
+
+// judge makes all checks, and sets the exit code.
+func (s *session) judge(r *reader) (check.Report, error) {
+	facts, err := r.readFacts()
+	if err != nil {
+		return check.Report{}, err
 	}
 	facts.At = s.time.Now()
 	report := check.Make(facts, r.options)
@@ -79,9 +91,5 @@ func (c *checkCmd) Run(s *session, f *kubeFlags) error {
 	case report.Count(check.Unknown) > 0:
 		s.code = ExitFailed
 	}
-	if c.Output == "text" {
-		_, err := io.WriteString(s.out, report.Text())
-		return errors.Wrap(err, "cannot print")
-	}
-	return encode(s.out, c.Output, report)
+	return report, nil
 }

@@ -189,7 +189,7 @@ func find(node *kong.Node, word string) *kong.Flag {
 // values returns the values that a flag can have.
 func (c *completer) values(f *kong.Flag, value, prefix string) ([]string, int) {
 	switch f.Name {
-	case "kubeconfig":
+	case "kubeconfig", "values", "chart", "client-secret-file":
 		return nil, directiveFiles
 	case "context":
 		return matching(c.contexts(), value, prefix), directiveNoFiles

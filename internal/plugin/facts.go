@@ -141,7 +141,7 @@ func (r *reader) packages() (map[string]check.Package, error) {
 			}
 			installed, healthy := p.GetCondition(pkgv1.TypeInstalled), p.GetCondition(pkgv1.TypeHealthy)
 			out[name] = check.Package{
-				Kind: string(l.kind), Name: p.GetName(), Image: p.GetSource(),
+				Kind: string(l.kind), Name: p.GetName(), Image: p.GetSource(), Current: p.GetCurrentIdentifier(),
 				Installed: causes.Condition{Type: string(pkgv1.TypeInstalled), Status: string(installed.Status), Reason: string(installed.Reason), Message: installed.Message},
 				Healthy:   causes.Condition{Type: string(pkgv1.TypeHealthy), Status: string(healthy.Status), Reason: string(healthy.Reason), Message: healthy.Message},
 			}

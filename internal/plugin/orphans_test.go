@@ -9,12 +9,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -56,6 +58,10 @@ type world struct {
 	clock       *clocktesting.FakePassiveClock
 	uninstalled bool // The kinds of the provider do not exist any more.
 	deny        string
+	powerless   bool // The caller may create nothing.
+	person      person
+	// starting is called while a command waits.
+	starting func()
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -101,6 +107,13 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			}
 			return c.Get(ctx, k, o, opts...)
 		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if review, ok := o.(*authv1.SelfSubjectAccessReview); ok {
+				review.Status.Allowed = !w.powerless
+				return nil
+			}
+			return c.Create(ctx, o, opts...)
+		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
 			gvk, err := c.GroupVersionKindFor(l)
 			if err != nil {
@@ -126,7 +139,7 @@ func (w *world) run(args ...string) (int, string, string) {
 	s.server = func() (server, error) {
 		return &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}, FakedServerVersion: &version.Info{GitVersion: "v1.35.4"}}, nil
 	}
-	s.wait = w.wait
+	s.wait, s.person = w.wait, w.person
 	code := s.run(&cli{}, args)
 	return code, out.String(), errs.String()
 }
@@ -134,6 +147,9 @@ func (w *world) run(args ...string) (int, string, string) {
 // wait moves the clock.
 func (w *world) wait(_ context.Context, d time.Duration) error {
 	w.clock.SetTime(w.clock.Now().Add(d))
+	if w.starting != nil {
+		w.starting()
+	}
 	return nil
 }
 
@@ -424,9 +440,14 @@ func TestDeleterRefuses(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("secret.txt", []byte("notasecret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for command, examples := range map[string][]string{
 		"orphans": {exampleList, exampleDelete, exampleAfter}, "uninstall": {exampleUninstall},
 		"check": {exampleCheck, exampleCheckRoutes}, "status": {exampleStatus, exampleStatusNamespace}, "version": {exampleVersion},
+		"install": {exampleInstall, exampleInstallTailnet, exampleInstallSecret},
 	} {
 		w := newWorld(t)
 		code, out, _ := w.run(command, "--help")
@@ -438,7 +459,7 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s --help: lacks the example %q:\n%s", command, e, out)
 			}
 			args := strings.Fields(strings.NewReplacer("kubectl tailscale-gateway ", "", "crossplane-system/tailscale-oauth", "xp/oauth").Replace(e))
-			if strings.Contains(e, "--credentials") {
+			if strings.Contains(e, "--credentials") || command == "install" {
 				args = append(args, "--api-url="+w.url)
 			}
 			if code, out, errs := w.run(args...); code == ExitFailed {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plugin holds the commands of the kubectl plugin. They read the cluster with the rights of
-// the caller, and write only where a flag says so.
+// the caller, and write only where a flag says so, or to install.
 package plugin
 
 import (
@@ -34,7 +34,7 @@ const (
 
 const description = `Answers questions about Tailscale Gateway in the cluster of your kubeconfig.
 
-As a kubectl plugin the command is kubectl tailscale-gateway; under the name tsgw it is the same. It has the rights of your kubeconfig, and changes nothing without a flag that says so.`
+As a kubectl plugin the command is kubectl tailscale-gateway; under the name tsgw it is the same. It has the rights of your kubeconfig, and changes nothing without a flag that says so, except for install.`
 
 // cli has all flags and commands.
 type cli struct {
@@ -42,6 +42,7 @@ type cli struct {
 
 	Cluster kubeFlags `embed:""`
 
+	Install    installCmd    `cmd:"" help:"Install Tailscale Gateway, wait until it is ready, and say whether it is healthy."`
 	Check      checkCmd      `cmd:"" help:"Say what keeps the installation from working, with the cause first and the command that fixes it."`
 	Orphans    orphansCmd    `cmd:"" help:"List what this cluster left in its tailnets and in itself, and delete it on request."`
 	Uninstall  uninstallCmd  `cmd:"" help:"List what would stay in the tailnets if the provider were removed now, and the commands that delete it first."`
@@ -88,13 +89,14 @@ type session struct {
 	server func() (server, error)
 	time   clock.PassiveClock
 	wait   func(ctx context.Context, d time.Duration) error
+	person person
 	code   int
 }
 
 // Run runs a command and returns its exit code.
 func Run(ctx context.Context, args []string, out, errs io.Writer) int {
 	c := &cli{}
-	s := &session{ctx: ctx, out: out, errs: errs, time: clock.RealClock{}, wait: pause}
+	s := &session{ctx: ctx, out: out, errs: errs, time: clock.RealClock{}, wait: pause, person: terminal()}
 	s.kube = func() (client.Client, error) { return connect(c.Cluster) }
 	s.server = func() (server, error) {
 		cfg, err := c.Cluster.config()

@@ -236,7 +236,11 @@ func (m *merge) ensure(section string) (*hujson.Value, error) {
 				key, brackets = outer, "{}"
 			}
 		}
-		err := m.apply(m.file.insert(parent, sectionMark, func(indent, eol string) string {
+		mark := sectionMark
+		if m.owner == "" {
+			mark = ""
+		}
+		err := m.apply(m.file.insert(parent, mark, func(indent, eol string) string {
 			return string(hujson.String(key)) + ": " + brackets[:1] + eol + indent + brackets[1:]
 		}))
 		if err != nil {

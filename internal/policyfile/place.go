@@ -13,7 +13,8 @@ import (
 
 // insert returns a splice that adds an item to an object or an array: at its end, or at its
 // beginning if its last item has no comma. The added text is contiguous, so that its removal
-// restores the original text. body returns the item for its indentation.
+// restores the original text. Without a mark the item belongs to nobody, and nothing marks what was
+// added. body returns the item for its indentation.
 func (f *file) insert(v *hujson.Value, mark string, body func(indent, eol string) string) splice {
 	items := f.items(v)
 	closing := v.EndOffset - 1
@@ -38,8 +39,16 @@ func (f *file) insert(v *hujson.Value, mark string, body func(indent, eol string
 		}
 	}
 	eol := f.eol(pos)
-	text := eol + indent + "// " + mark + eol + indent + body(indent, eol) + ","
-	if inline {
+	text := eol + indent + body(indent, eol) + ","
+	if mark != "" {
+		text = eol + indent + "// " + mark + text
+	}
+	switch {
+	case inline && mark == "" && limit == closing:
+		text += eol + outer
+	case inline && mark == "":
+		text += eol + indent
+	case inline:
 		trailing := indent
 		if limit == closing {
 			trailing = outer

@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
+// MinCrossplane is the oldest version of Crossplane that works.
+const MinCrossplane = "2.4"
+
 // The oldest versions that work: docs/compatibility.md has the reasons.
 const (
 	minKubernetes   = "1.33"
-	minCrossplane   = "2.4"
 	minEnvoyGateway = "1.9"
 )
 
@@ -48,6 +50,9 @@ func crossplanes(f Facts, o Options) []*appsv1.Deployment {
 	return out
 }
 
+// HasCrossplane reports whether Crossplane is installed, in any version.
+func HasCrossplane(f Facts, o Options) bool { return len(crossplanes(f, o)) > 0 }
+
 func crossplane(f Facts, o Options) result {
 	if f.Deployments.Unknown != "" {
 		return unknown("whether Crossplane runs", f.Deployments.Unknown)
@@ -67,8 +72,8 @@ func crossplane(f Facts, o Options) result {
 	name := d.GetNamespace() + "/" + d.GetName()
 	v := Version(d)
 	switch {
-	case older(v, minCrossplane):
-		return wrong(fmt.Sprintf("Crossplane is %s, which is older than %s: Deployment %s", v, minCrossplane, name),
+	case older(v, MinCrossplane):
+		return wrong(fmt.Sprintf("Crossplane is %s, which is older than %s: Deployment %s", v, MinCrossplane, name),
 			"Our functions rely on watches of required resources, which older versions do not have.", o.helm(release, chart, "--wait"))
 	case !available(d):
 		return wrong(fmt.Sprintf("Crossplane is not ready: Deployment %s has %d of %d pods", name, d.Status.AvailableReplicas, desired(d)), "", o.describePods(d))

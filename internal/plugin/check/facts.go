@@ -112,8 +112,8 @@ type Package struct {
 	// Kind of the package in lower case, and the Name of the object.
 	Kind, Name string
 
-	// Image that the object names.
-	Image string
+	// Image that the object names, and the one that Crossplane has acted on. The latter may be empty.
+	Image, Current string
 
 	Installed, Healthy causes.Condition
 }

@@ -160,11 +160,20 @@ type step struct {
 }
 
 // Make makes all checks.
-func Make(f Facts, o Options) Report {
+func Make(f Facts, o Options) Report { return report(steps(), f, o) }
+
+// Requirements makes the checks of what must be right before an installation.
+func Requirements(f Facts, o Options) Report {
+	names := []string{checkKubernetes, checkCrossplane, checkCache}
+	return report(slices.DeleteFunc(steps(), func(s step) bool { return !slices.Contains(names, s.name) }), f, o)
+}
+
+// report makes checks in their order.
+func report(steps []step, f Facts, o Options) Report {
 	// causeOf has the position of the finding that blocks a check, by the check's name.
 	causeOf := map[string]int{}
 	findings := []Finding{}
-	for _, s := range steps() {
+	for _, s := range steps {
 		if s.applies != nil && !s.applies(f, o) {
 			continue
 		}
@@ -194,10 +203,13 @@ func Make(f Facts, o Options) Report {
 	return Report{Findings: findings}
 }
 
+// Crossplane is the name of the check of Crossplane itself.
+const Crossplane = "Crossplane"
+
 // Names of checks.
 const (
 	checkKubernetes   = "Kubernetes"
-	checkCrossplane   = "Crossplane"
+	checkCrossplane   = Crossplane
 	checkCache        = "Crossplane's cache"
 	checkInstalled    = "packages"
 	checkProvider     = "provider"
