@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +58,7 @@ type world struct {
 	clock       *clocktesting.FakePassiveClock
 	uninstalled bool // The kinds of the provider do not exist any more.
 	deny        string
+	in          string // Standard input.
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -122,7 +125,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 func (w *world) run(args ...string) (int, string, string) {
 	w.t.Helper()
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
-	s := &session{ctx: w.t.Context(), out: out, errs: errs, time: w.clock, kube: func() (client.Client, error) { return w.kube, nil }}
+	s := &session{ctx: w.t.Context(), in: strings.NewReader(w.in), out: out, errs: errs, time: w.clock, kube: func() (client.Client, error) { return w.kube, nil }}
 	s.server = func() (server, error) {
 		return &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}, FakedServerVersion: &version.Info{GitVersion: "v1.35.4"}}, nil
 	}
@@ -424,9 +427,13 @@ func TestDeleterRefuses(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "images.txt")
+	if err := os.WriteFile(list, []byte("agent@sha256:"+strings.Repeat("a", 64)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for command, examples := range map[string][]string{
 		"orphans": {exampleList, exampleDelete, exampleAfter}, "uninstall": {exampleUninstall},
-		"check": {exampleCheck, exampleCheckRoutes}, "status": {exampleStatus, exampleStatusNamespace}, "version": {exampleVersion},
+		"check": {exampleCheck, exampleCheckRoutes, exampleCheckImages}, "status": {exampleStatus, exampleStatusNamespace}, "version": {exampleVersion},
 	} {
 		w := newWorld(t)
 		code, out, _ := w.run(command, "--help")
@@ -437,7 +444,7 @@ func TestHelp(t *testing.T) {
 			if !strings.Contains(out, e) {
 				t.Errorf("%s --help: lacks the example %q:\n%s", command, e, out)
 			}
-			args := strings.Fields(strings.NewReplacer("kubectl tailscale-gateway ", "", "crossplane-system/tailscale-oauth", "xp/oauth").Replace(e))
+			args := strings.Fields(strings.NewReplacer("kubectl tailscale-gateway ", "", "crossplane-system/tailscale-oauth", "xp/oauth", "images.txt", list).Replace(e))
 			if strings.Contains(e, "--credentials") {
 				args = append(args, "--api-url="+w.url)
 			}
