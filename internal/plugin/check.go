@@ -5,6 +5,7 @@ package plugin
 
 import (
 	"io"
+	"os"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -16,6 +17,8 @@ type checkCmd struct {
 	Objects      bool   `default:"true" negatable:"" help:"Check the objects of users too: tailnets, proxies, services and Gateways that are not ready."`
 	Admission    bool   `default:"true" negatable:"" help:"Check the admission policies that protect internal kinds. Turn it off if the chart tailscale-gateway is installed with admission.enabled=false on purpose."`
 	EnvoyGateway string `default:"auto" enum:"auto,require,skip" help:"Check Envoy Gateway and the extension: auto if the extension is installed, require, or skip." placeholder:"MODE"`
+
+	Images string `help:"Compare the digests of the images that run with those of a list: images.txt of a release, or the output of its mirror.sh. - reads standard input." placeholder:"FILE"`
 
 	CrossplaneNamespace   string `default:"crossplane-system" help:"Namespace of Crossplane and the provider." group:"Names"`
 	CrossplaneAccount     string `default:"crossplane" help:"Service account that Crossplane runs as." group:"Names"`
@@ -30,11 +33,12 @@ type checkCmd struct {
 const (
 	exampleCheck       = "kubectl tailscale-gateway check"
 	exampleCheckRoutes = "kubectl tailscale-gateway check --envoy-gateway=require --no-objects"
+	exampleCheckImages = "kubectl tailscale-gateway check --images=images.txt"
 )
 
 // Help returns the long help.
 func (*checkCmd) Help() string {
-	return `The command reads versions, packages, kinds, roles, admission policies, certificates, the configuration of Envoy Gateway, and the state of your objects. It prints each fault once: what is wrong, why it matters, what fixes it, and what was not checked because of it. Facts that you may not read are Unknown, and count neither as absent nor as right. It changes nothing; to ask what service accounts may do, you need the right to create subjectaccessreviews.
+	return `The command reads versions, images, packages, kinds, roles, admission policies, network policies, certificates, the configuration of Envoy Gateway, and the state of your objects and how near they are to limits. It prints each fault once: what is wrong, why it matters, what fixes it, and what was not checked because of it. Facts that you may not read are Unknown, and count neither as absent nor as right. It changes nothing; to ask what service accounts may do, you need the right to create subjectaccessreviews.
 
 Examples:
 
@@ -44,7 +48,10 @@ Examples:
     Check that routes can use our kinds:
       ` + exampleCheckRoutes + `
 
-Exit codes: 0 if all is right, 1 if something is wrong, 2 if the command failed, or if nothing is wrong as far as you may read.`
+    Check that the images of a release run:
+      ` + exampleCheckImages + `
+
+Exit codes: 0 if all is right, also with warnings, 1 if something is wrong, 2 if the command failed, or if nothing is wrong as far as you may read.`
 }
 
 func (c *checkCmd) options(f kubeFlags) check.Options {
@@ -58,6 +65,10 @@ func (c *checkCmd) options(f kubeFlags) check.Options {
 
 // Run checks the cluster.
 func (c *checkCmd) Run(s *session, f *kubeFlags) error {
+	listed, err := c.images(s.in)
+	if err != nil {
+		return err
+	}
 	kube, err := s.kube()
 	if err != nil {
 		return err
@@ -66,7 +77,8 @@ func (c *checkCmd) Run(s *session, f *kubeFlags) error {
 	if err != nil {
 		return err
 	}
-	report, err := s.judge(&reader{ctx: s.ctx, kube: kube, server: server, options: c.options(*f)})
+	r := &reader{ctx: s.ctx, kube: kube, server: server, options: c.options(*f), at: s.time.Now()}
+	report, err := s.judge(r, listed)
 	if err != nil {
 		return err
 	}
@@ -77,13 +89,14 @@ func (c *checkCmd) Run(s *session, f *kubeFlags) error {
 	return encode(s.out, c.Output, report)
 }
 
-// judge makes all checks, and sets the exit code.
-func (s *session) judge(r *reader) (check.Report, error) {
+// judge makes all checks, and sets the exit code. Images that run are compared with listed ones, unless these
+// are nil.
+func (s *session) judge(r *reader, listed []string) (check.Report, error) {
 	facts, err := r.readFacts()
 	if err != nil {
 		return check.Report{}, err
 	}
-	facts.At = s.time.Now()
+	facts.Listed = listed
 	report := check.Make(facts, r.options)
 	switch {
 	case report.Count(check.Wrong) > 0:
@@ -92,4 +105,29 @@ func (s *session) judge(r *reader) (check.Report, error) {
 		s.code = ExitFailed
 	}
 	return report, nil
+}
+
+// maxList is the length of a list of images that is read, in bytes.
+const maxList = 1 << 20
+
+// images returns the images of the list that the caller named, and nil without one.
+func (c *checkCmd) images(in io.Reader) ([]string, error) {
+	switch c.Images {
+	case "":
+		return nil, nil
+	case "-":
+	default:
+		f, err := os.Open(c.Images)
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot read the list of images")
+		}
+		defer func() { _ = f.Close() }()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, maxList))
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the list of images")
+	}
+	out, err := check.ParseImages(string(b))
+	return out, errors.Wrapf(err, "cannot use the list of images %q", c.Images)
 }

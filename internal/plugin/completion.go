@@ -13,13 +13,13 @@ import (
 
 	"github.com/alecthomas/kong"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 )
 
 //go:embed completion
@@ -71,8 +71,8 @@ func (s *session) complete(model *kong.Application, words []string) int {
 	c := completer{session: s, model: model}
 	candidates, directive := c.candidates(words)
 	for _, w := range candidates {
-		// Names of Kubernetes' objects have none of these characters.
-		if !strings.ContainsAny(w, "\t\n\r\x1b") {
+		// Names of Kubernetes' objects have no such characters. Those of contexts have what their authors chose.
+		if text.Visible(w) == w {
 			fmt.Fprintln(s.out, w)
 		}
 	}
@@ -164,6 +164,8 @@ func (c *completer) set(name, value string) {
 		c.cluster.Context = value
 	case "as":
 		c.cluster.As = value
+	case "as-group":
+		c.cluster.AsGroup = append(c.cluster.AsGroup, value)
 	}
 }
 
@@ -189,7 +191,7 @@ func find(node *kong.Node, word string) *kong.Flag {
 // values returns the values that a flag can have.
 func (c *completer) values(f *kong.Flag, value, prefix string) ([]string, int) {
 	switch f.Name {
-	case "kubeconfig", "values", "chart", "client-secret-file":
+	case "kubeconfig", "values", "chart", "client-secret-file", "images":
 		return nil, directiveFiles
 	case "context":
 		return matching(c.contexts(), value, prefix), directiveNoFiles
@@ -237,14 +239,14 @@ func (c *completer) names(gvk schema.GroupVersionKind) []string {
 	}
 	ctx, cancel := context.WithTimeout(c.session.ctx, completionTimeout)
 	defer cancel()
-	l := &metav1.PartialObjectMetadataList{}
-	l.SetGroupVersionKind(listKind(gvk))
-	if err := kube.List(ctx, l); err != nil {
+	r := &reader{ctx: ctx, kube: kube}
+	l, err := r.metadata(gvk)
+	if err != nil {
 		return nil
 	}
 	var out []string
-	for n := range l.Items {
-		out = append(out, strings.TrimPrefix(l.Items[n].GetNamespace()+"/"+l.Items[n].GetName(), "/"))
+	for n := range l {
+		out = append(out, strings.TrimPrefix(l[n].GetNamespace()+"/"+l[n].GetName(), "/"))
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,18 +29,31 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// namespaces starts an API server that knows namespaces alone, and returns a kubeconfig for it.
+// hostileContext is the name of a context that a shell would run.
+const hostileContext = "x$(touch pwned);\"'"
+
+// namespaces starts an API server that knows namespaces alone, and returns a kubeconfig for it. Its users get the
+// namespaces in two pages, and a member of the group ops another one.
 func namespaces(t *testing.T) string {
 	t.Helper()
 	answers := map[string]string{
 		"/api":               `{"kind":"APIVersions","versions":["v1"]}`,
 		"/apis":              `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
 		"/api/v1":            `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"namespaces","singularName":"namespace","kind":"Namespace","verbs":["list"]}]}`,
-		"/api/v1/namespaces": `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"shop"}},{"metadata":{"name":"shop-staging"}},{"metadata":{"name":"kube-system"}}]}`,
+		"/api/v1/namespaces": `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"2"},"items":[{"metadata":{"name":"shop"}},{"metadata":{"name":"kube-system"}}]}`,
+		"2":                  `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"shop-staging"}}]}`,
+		"ops":                `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"ops"}}]}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		body, ok := answers[r.URL.Path]
+		path := r.URL.Path
+		switch q := r.URL.Query(); {
+		case slices.Contains(r.Header.Values("Impersonate-Group"), "ops") && path == "/api/v1/namespaces":
+			path = "ops"
+		case q.Get("continue") != "":
+			path = q.Get("continue")
+		}
+		body, ok := answers[path]
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
 			body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
@@ -48,7 +62,7 @@ func namespaces(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "config")
-	config := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: lab, clusters: [{name: a, cluster: {server: '%s'}}], contexts: [{name: lab, context: {cluster: a, user: a}}, {name: live, context: {cluster: a, user: a}}], users: [{name: a, user: {token: t}}]}", server.URL)
+	config := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: lab, clusters: [{name: a, cluster: {server: '%s'}}], contexts: [{name: lab, context: {cluster: a, user: a}}, {name: live, context: {cluster: a, user: a}}, {name: %q, context: {cluster: a, user: a}}, {name: \"y\\e[2J\", context: {cluster: a, user: a}}, {name: \"y\\u202e\", context: {cluster: a, user: a}}], users: [{name: a, user: {token: t}}]}", server.URL, hostileContext)
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +87,12 @@ func TestComplete(t *testing.T) {
 		"Context":   {reason: "Contexts are those of the kubeconfig.", words: []string{"--context", "l"}, want: "lab\nlive\n:4\n"},
 		"File":      {reason: "A kubeconfig is a file.", words: []string{"--kubeconfig", ""}, want: ":0\n"},
 		"Absent":    {reason: "A kind that the cluster does not have has no names, and no error.", words: []string{"orphans", "--provider-config="}, want: ":4\n"},
+		"Group":     {reason: "Names are those that the impersonated user sees.", words: []string{"--as=jane", "--as-group=dev", "--as-group", "ops", "status", "-n", ""}, want: "ops\n:4\n"},
+		"Images":    {reason: "A list of images is a file.", words: []string{"check", "--images", ""}, want: ":0\n"},
+		"Control":   {reason: "Names that a terminal obeys, or that look like others, are not printed.", words: []string{"--context", "y"}, want: ":4\n"},
+		"Raw":       {reason: "The scripts quote names for their shell.", words: []string{"--context", "x"}, want: hostileContext + "\n:4\n"},
+		"Wrong":     {reason: "A context that does not exist has no names, and no error.", words: []string{"--context=absent", "status", "-n", ""}, want: ":4\n"},
+		"Dead":      {reason: "Nor has a kubeconfig that is none.", words: []string{"--kubeconfig=/nonexistent", "status", "-n", ""}, want: ":4\n"},
 		"Unknown":   {reason: "Words that mean nothing are no error.", words: []string{"nonsense", "--nonsense", "x"}, want: ":4\n"},
 	}
 	for name, tc := range cases {
@@ -102,6 +122,7 @@ func TestBash(t *testing.T) {
 		"Namespace": {reason: "Names of objects are completed, behind the = that readline keeps.", line: "tsgw status --namespace=sh", want: "shop shop-staging"},
 		"Separate":  {reason: "A value is completed in a separate word.", line: "tsgw status -n kube", want: "kube-system"},
 		"Next":      {reason: "A space begins the next word.", line: "tsgw completion ", want: "bash fish kubectl zsh"},
+		"Quoted":    {reason: "A name is one word for the shell that reads the line.", line: "tsgw --context x", want: `x\$\(touch\ pwned\)\;\"\'`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -5,8 +5,8 @@ package plugin
 
 import (
 	"context"
-	"path"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +25,7 @@ import (
 	pkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/plugin/causes"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/plugin/check"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
@@ -44,6 +46,7 @@ type reader struct {
 	kube    client.Client
 	server  server
 	options check.Options
+	at      time.Time
 	failure error
 
 	releases map[string]check.Release
@@ -69,7 +72,7 @@ func ask[T any](r *reader, question func() (T, error)) check.Answer[T] {
 
 // readFacts reads all facts of a check.
 func (r *reader) readFacts() (check.Facts, error) {
-	f := check.Facts{Kubernetes: ask(r, r.version)}
+	f := check.Facts{At: r.at, Kubernetes: ask(r, r.version)}
 	if r.failure != nil {
 		return f, r.failure
 	}
@@ -94,17 +97,45 @@ func (r *reader) readFacts() (check.Facts, error) {
 	}
 	if r.options.EnvoyGateway != check.Skip {
 		f.Gateway = r.gateway()
+		if len(check.NewerKinds(f)) > 0 {
+			f.Gateway.Routes = ask(r, r.routes)
+		}
 	}
+	pods := r.pods(f)
+	f.Network, f.Images = r.network(f, pods), pods.images
 	rights, err := r.rights(f)
 	if err != nil {
 		return f, err
 	}
 	f.Rights = rights
 	if r.options.Objects {
-		f.Objects = ask(r, func() ([]causes.Object, error) { return readObjects(r.ctx, r.kube, "") })
+		f.Objects, f.Usages = r.objects()
 	}
 	f.Releases = r.releases
 	return f, r.failure
+}
+
+// objects returns the objects of users with what is composed from them, and how much they use of limits. What the caller
+// may read is there also if other kinds are not.
+func (r *reader) objects() (check.Answer[[]causes.Object], check.Answer[[]check.Usage]) {
+	used := newUsages(r.at)
+	found := ask(r, func() (inventory, error) { return readObjects(r.ctx, r.kube, "", used.add) })
+	objects := check.Answer[[]causes.Object]{Value: found.Value.objects, Unknown: found.Unknown}
+	if len(found.Value.notRead) > 0 {
+		objects.Unknown = "you may not list objects of kind " + strings.Join(found.Value.notRead, ", ")
+	}
+	counted := ask(r, func() ([]check.Usage, error) {
+		for _, kind := range []string{v1alpha1.GatewayReportKind, v1alpha1.ServiceAttachmentKind} {
+			if err := page(r.ctx, r.kube, v1alpha1.SchemeGroupVersion.WithKind(kind), used.add); err != nil {
+				return nil, err
+			}
+		}
+		return used.all(found.Value.objects), nil
+	})
+	if found.Unknown != "" {
+		counted.Unknown = found.Unknown
+	}
+	return objects, counted
 }
 
 func (r *reader) version() (string, error) {
@@ -135,7 +166,7 @@ func (r *reader) packages() (map[string]check.Package, error) {
 			if !ok {
 				return nil
 			}
-			name := productOf(p.GetSource())
+			name := check.Product(p.GetSource())
 			if !product(name, l.kind) {
 				return nil
 			}
@@ -153,13 +184,6 @@ func (r *reader) packages() (map[string]check.Package, error) {
 		}
 	}
 	return out, nil
-}
-
-// productOf returns the last part of the repository of an image.
-func productOf(image string) string {
-	name, _, _ := strings.Cut(path.Base(image), "@")
-	name, _, _ = strings.Cut(name, ":")
-	return name
 }
 
 func product(name string, kind products.Kind) bool {
@@ -192,12 +216,18 @@ func (r *reader) definitions() (map[string]check.Definition, error) {
 	return out, nil
 }
 
-// metadata lists objects without their content.
-func (r *reader) metadata(gvk schema.GroupVersionKind, o ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+// metadataList returns an empty list of the metadata of a kind.
+func metadataList(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
 	l.SetGroupVersionKind(listKind(gvk))
-	err := r.kube.List(r.ctx, l, o...)
-	return l.Items, err
+	return l
+}
+
+// metadata lists objects without their content.
+func (r *reader) metadata(gvk schema.GroupVersionKind, o ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+	var out []metav1.PartialObjectMetadata
+	err := pageOf(r.ctx, r.kube, func() *metav1.PartialObjectMetadataList { return metadataList(gvk) }, func(l *metav1.PartialObjectMetadataList) { out = append(out, l.Items...) }, o...)
+	return out, err
 }
 
 func (r *reader) names(gvk schema.GroupVersionKind) (map[string]bool, error) {
@@ -289,8 +319,10 @@ func (r *reader) release(chart string, o metav1.Object) {
 	if r.releases == nil {
 		r.releases = map[string]check.Release{}
 	}
-	if _, ok := r.releases[chart]; ok || a[check.AnnotationRelease] == "" {
+	name, namespace := a[check.AnnotationRelease], a[annotationReleaseNamespace]
+	// Users run the commands that name the release. What is no name, such as a flag, is not from Helm.
+	if _, ok := r.releases[chart]; ok || len(validation.IsDNS1123Subdomain(name)) > 0 || len(validation.IsDNS1123Label(namespace)) > 0 {
 		return
 	}
-	r.releases[chart] = check.Release{Name: a[check.AnnotationRelease], Namespace: a[annotationReleaseNamespace], Version: o.GetLabels()[check.LabelVersion]}
+	r.releases[chart] = check.Release{Name: name, Namespace: namespace, Version: o.GetLabels()[check.LabelVersion]}
 }

@@ -5,7 +5,6 @@ package plugin
 
 import (
 	"crypto/x509"
-	"encoding/pem"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/plugin/check"
@@ -97,15 +97,21 @@ func (r *reader) secret(name string) (check.Secret, error) {
 			out.Keys[k] = true
 		}
 	}
-	block, _ := pem.Decode(s.Data[corev1.TLSCertKey])
-	if block == nil {
-		return out, nil
-	}
-	// A certificate that cannot be parsed has no end that is known.
-	if c, err := x509.ParseCertificate(block.Bytes); err == nil {
-		out.NotAfter = c.NotAfter
-	}
+	out.Chain, out.Authorities = parseCertificates(s.Data[corev1.TLSCertKey]), parseCertificates(s.Data[check.KeyAuthorities])
+	out.CertManager = s.GetAnnotations()[annotationCertificate]
 	return out, nil
+}
+
+// annotationCertificate is on Secrets of cert-manager, with the name of the Certificate.
+const annotationCertificate = "cert-manager.io/certificate-name"
+
+// parseCertificates returns the certificates of a PEM file, and none if one of them is not valid.
+func parseCertificates(b []byte) []*x509.Certificate {
+	out, err := cert.ParseCertsPEM(b)
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
 // rightsLimit is the number of questions about permissions at a time.

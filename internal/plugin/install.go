@@ -213,7 +213,7 @@ func (i *installer) proceed(report *installReport) error {
 func (i *installer) judge(report *installReport) error {
 	late := i.session.code
 	r := i.reader()
-	verdict, err := i.session.judge(r)
+	verdict, err := i.session.judge(r, nil)
 	if err != nil {
 		return err
 	}

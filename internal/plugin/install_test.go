@@ -395,7 +395,7 @@ func TestInstallQuestions(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			s.person = person{in: strings.NewReader(tc.answers), present: func() bool { return true }, hidden: func(context.Context) (string, error) { return simtest.ClientSecret, nil }}
+			s.in, s.person = tc.answers, person{present: func() bool { return true }, hidden: func(context.Context) (string, error) { return simtest.ClientSecret, nil }}
 			code, out, errs := s.install(tc.args...)
 			if code != tc.code || !strings.Contains(out, tc.planned) {
 				t.Errorf("%s\ninstall: code %d:\n%s%s", tc.reason, code, errs, out)

@@ -54,11 +54,11 @@ func newInstaller(s *session, c *installCmd, f kubeFlags) (*installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &installer{session: s, cmd: c, kube: kube, server: server, helm: helmProgram{ctx: s.ctx, in: s.person.in}, options: c.options(f)}, nil
+	return &installer{session: s, cmd: c, kube: kube, server: server, helm: helmProgram{ctx: s.ctx, in: s.in}, options: c.options(f)}, nil
 }
 
 func (i *installer) reader() *reader {
-	return &reader{ctx: i.session.ctx, kube: i.kube, server: i.server, options: i.options.Check}
+	return &reader{ctx: i.session.ctx, kube: i.kube, server: i.server, options: i.options.Check, at: i.session.time.Now()}
 }
 
 // prepare reads all facts, and asks for what is missing. It changes nothing.
@@ -173,7 +173,7 @@ func (i *installer) clientSecret() (string, error) {
 		fmt.Fprintln(i.session.errs)
 		return secret, err
 	case "-":
-		in = i.session.person.in
+		in = i.session.in
 	default:
 		f, err := os.Open(i.cmd.ClientSecretFile)
 		if err != nil {

@@ -6,8 +6,10 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,64 +35,88 @@ func userKinds() []string {
 	}
 }
 
+// An inventory is what a cluster has of our kinds.
+type inventory struct {
+	objects []causes.Object
+
+	// notRead are the kinds that the caller may not list, sorted.
+	notRead []string
+}
+
 // readObjects reads the objects of users, and the managed resources. An empty namespace means all. A kind that the
-// cluster does not have has no objects.
-func readObjects(ctx context.Context, kube client.Client, namespace string) ([]causes.Object, error) {
-	sets, err := readSets(ctx, kube)
-	if err != nil {
-		return nil, err
-	}
-	kinds := map[schema.GroupVersionKind]bool{}
-	for _, k := range userKinds() {
-		kinds[gatewayv1alpha1.SchemeGroupVersion.WithKind(k)] = true
-	}
-	for k := range managedLists(kube.Scheme()) {
-		kinds[v1alpha1.SchemeGroupVersion.WithKind(k)] = true
-	}
-	var out []causes.Object
-	for gvk := range kinds {
+// cluster does not have has no objects. The roles of tenants permit neither managed resources, without which only the
+// cause of a failure may be missing, nor tailnets, which are in no namespace: if the caller may not list these, they are
+// not read. visit gets each object.
+func readObjects(ctx context.Context, kube client.Client, namespace string, visit func(*unstructured.Unstructured)) (inventory, error) {
+	out := inventory{}
+	read := func(gvk schema.GroupVersionKind, optional bool, fn func(*unstructured.Unstructured)) error {
 		o := client.InNamespace(namespace)
 		// A tailnet is in no namespace, and its credential in a separate one.
 		if gvk.Kind == gatewayv1alpha1.TailscaleTailnetKind || gvk.Kind == v1alpha1.TailnetKind {
 			o = client.InNamespace("")
 		}
-		err := page(ctx, kube, gvk, func(u *unstructured.Unstructured) { out = append(out, objectOf(u, sets)) }, o)
-		if err != nil {
-			return nil, err
+		err := page(ctx, kube, gvk, fn, o)
+		if optional && kerrors.IsForbidden(err) {
+			out.notRead = append(out.notRead, gvk.Kind)
+			return nil
+		}
+		return err
+	}
+	// A MachineSet has no conditions: it is between a Machine and the object that users wrote.
+	sets := map[causes.Reference]causes.Reference{}
+	err := read(v1alpha1.MachineSetGroupVersionKind, true, func(u *unstructured.Unstructured) { sets[referenceOf(u)] = ownerOf(u) })
+	if err != nil {
+		return inventory{}, err
+	}
+	add := func(u *unstructured.Unstructured) {
+		out.objects = append(out.objects, objectOf(u, sets))
+		visit(u)
+	}
+	for _, kind := range userKinds() {
+		optional := kind == gatewayv1alpha1.TailscaleTailnetKind && namespace != ""
+		if err := read(gatewayv1alpha1.SchemeGroupVersion.WithKind(kind), optional, add); err != nil {
+			return inventory{}, err
 		}
 	}
+	for _, kind := range sortedKeys(managedLists(kube.Scheme())) {
+		if err := read(v1alpha1.SchemeGroupVersion.WithKind(kind), true, add); err != nil {
+			return inventory{}, err
+		}
+	}
+	slices.Sort(out.notRead)
 	return out, nil
 }
 
-// page calls fn for each object of a kind.
-func page(ctx context.Context, kube client.Reader, gvk schema.GroupVersionKind, fn func(*unstructured.Unstructured), o ...client.ListOption) error {
-	l := &unstructured.UnstructuredList{}
-	for {
-		l.SetGroupVersionKind(listKind(gvk))
-		err := kube.List(ctx, l, append(o, client.Limit(pageSize), client.Continue(l.GetContinue()))...)
-		if apimeta.IsNoMatchError(err) {
-			return nil
+// pageOf calls fn for each page of a list. Each page has a list of its own: a decoder may reuse the items of an old one.
+func pageOf[L client.ObjectList](ctx context.Context, kube client.Reader, newList func() L, fn func(L), o ...client.ListOption) error {
+	for next := ""; ; {
+		l := newList()
+		if err := kube.List(ctx, l, slices.Concat(o, []client.ListOption{client.Limit(pageSize), client.Continue(next)})...); err != nil {
+			return err
 		}
-		if err != nil {
-			return errors.Wrapf(err, "cannot list objects of kind %s", gvk.Kind)
-		}
-		for n := range l.Items {
-			fn(&l.Items[n])
-		}
-		if l.GetContinue() == "" {
+		fn(l)
+		if next = l.GetContinue(); next == "" {
 			return nil
 		}
 	}
 }
 
-// readSets returns the owners of MachineSets. A MachineSet has no conditions: it is between a Machine and the object
-// that users wrote.
-func readSets(ctx context.Context, kube client.Reader) (map[causes.Reference]causes.Reference, error) {
-	out := map[causes.Reference]causes.Reference{}
-	err := page(ctx, kube, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.MachineSetKind), func(u *unstructured.Unstructured) {
-		out[referenceOf(u)] = ownerOf(u)
-	})
-	return out, err
+// page calls fn for each object of a kind. A kind that the cluster does not have has none.
+func page(ctx context.Context, kube client.Reader, gvk schema.GroupVersionKind, fn func(*unstructured.Unstructured), o ...client.ListOption) error {
+	newList := func() *unstructured.UnstructuredList {
+		l := &unstructured.UnstructuredList{}
+		l.SetGroupVersionKind(listKind(gvk))
+		return l
+	}
+	err := pageOf(ctx, kube, newList, func(l *unstructured.UnstructuredList) {
+		for n := range l.Items {
+			fn(&l.Items[n])
+		}
+	}, o...)
+	if apimeta.IsNoMatchError(err) || kerrors.IsNotFound(err) {
+		return nil
+	}
+	return errors.Wrapf(err, "cannot list objects of kind %s", gvk.Kind)
 }
 
 func referenceOf(u *unstructured.Unstructured) causes.Reference {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +63,7 @@ type world struct {
 	person      person
 	// starting is called while a command waits.
 	starting func()
+	in          string // Standard input.
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -135,7 +137,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 func (w *world) run(args ...string) (int, string, string) {
 	w.t.Helper()
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
-	s := &session{ctx: w.t.Context(), out: out, errs: errs, time: w.clock, kube: func() (client.Client, error) { return w.kube, nil }}
+	s := &session{ctx: w.t.Context(), in: strings.NewReader(w.in), out: out, errs: errs, time: w.clock, kube: func() (client.Client, error) { return w.kube, nil }}
 	s.server = func() (server, error) {
 		return &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}, FakedServerVersion: &version.Info{GitVersion: "v1.35.4"}}, nil
 	}
@@ -444,9 +446,13 @@ func TestHelp(t *testing.T) {
 	if err := os.WriteFile("secret.txt", []byte("notasecret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	list := filepath.Join(t.TempDir(), "images.txt")
+	if err := os.WriteFile(list, []byte("agent@sha256:"+strings.Repeat("a", 64)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for command, examples := range map[string][]string{
 		"orphans": {exampleList, exampleDelete, exampleAfter}, "uninstall": {exampleUninstall},
-		"check": {exampleCheck, exampleCheckRoutes}, "status": {exampleStatus, exampleStatusNamespace}, "version": {exampleVersion},
+		"check": {exampleCheck, exampleCheckRoutes, exampleCheckImages}, "status": {exampleStatus, exampleStatusNamespace}, "version": {exampleVersion},
 		"install": {exampleInstall, exampleInstallTailnet, exampleInstallSecret},
 	} {
 		w := newWorld(t)
@@ -458,7 +464,7 @@ func TestHelp(t *testing.T) {
 			if !strings.Contains(out, e) {
 				t.Errorf("%s --help: lacks the example %q:\n%s", command, e, out)
 			}
-			args := strings.Fields(strings.NewReplacer("kubectl tailscale-gateway ", "", "crossplane-system/tailscale-oauth", "xp/oauth").Replace(e))
+			args := strings.Fields(strings.NewReplacer("kubectl tailscale-gateway ", "", "crossplane-system/tailscale-oauth", "xp/oauth", "images.txt", list).Replace(e))
 			if strings.Contains(e, "--credentials") || command == "install" {
 				args = append(args, "--api-url="+w.url)
 			}

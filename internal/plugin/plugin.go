@@ -11,9 +11,11 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -82,6 +84,7 @@ func (f kubeFlags) config() (*rest.Config, error) {
 // A session is what commands work with.
 type session struct {
 	ctx  context.Context //nolint:containedctx // Kong calls commands without parameters.
+	in   io.Reader
 	out  io.Writer
 	errs io.Writer
 	kube func() (client.Client, error)
@@ -96,7 +99,7 @@ type session struct {
 // Run runs a command and returns its exit code.
 func Run(ctx context.Context, args []string, out, errs io.Writer) int {
 	c := &cli{}
-	s := &session{ctx: ctx, out: out, errs: errs, time: clock.RealClock{}, wait: pause, person: terminal()}
+	s := &session{ctx: ctx, in: os.Stdin, out: out, errs: errs, time: clock.RealClock{}, wait: pause, person: terminal()}
 	s.kube = func() (client.Client, error) { return connect(c.Cluster) }
 	s.server = func() (server, error) {
 		cfg, err := c.Cluster.config()
@@ -143,7 +146,10 @@ func (s *session) run(c *cli, args []string) int {
 }
 
 func (s *session) fail(err error) int {
-	if unanswered(err) {
+	switch {
+	case kerrors.IsUnauthorized(err):
+		err = errors.New("the API server does not accept your credentials; see that --context and --kubeconfig name the cluster that you mean, and log in to it again")
+	case unanswered(err):
 		err = errors.New("the API server does not answer: " + root(err).Error() + "; see that --context and --kubeconfig name the cluster that you mean, and that it runs")
 	}
 	fmt.Fprintf(s.errs, "error: %s\n", Quoted(err.Error()))

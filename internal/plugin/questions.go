@@ -20,8 +20,6 @@ import (
 
 // A person answers questions on a terminal.
 type person struct {
-	in io.Reader
-
 	// present reports whether a person is there, and hidden reads an answer that the terminal does not show.
 	present func() bool
 	hidden  func(ctx context.Context) (string, error)
@@ -31,7 +29,6 @@ type person struct {
 func terminal() person {
 	fd := int(os.Stdin.Fd()) //nolint:gosec // A descriptor is small.
 	return person{
-		in:      os.Stdin,
 		present: func() bool { return term.IsTerminal(fd) },
 		hidden: func(ctx context.Context) (string, error) {
 			state, err := term.GetState(fd)
@@ -77,7 +74,7 @@ func (i *installer) asks() bool {
 func (i *installer) question(text string) (string, error) {
 	fmt.Fprint(i.session.errs, text+" ")
 	if i.lines == nil {
-		i.lines = bufio.NewReader(io.LimitReader(i.session.person.in, maxAnswers))
+		i.lines = bufio.NewReader(io.LimitReader(i.session.in, maxAnswers))
 	}
 	return interruptible(i.session.ctx, func() (string, error) {
 		line, err := i.lines.ReadString('\n')

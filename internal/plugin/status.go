@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -75,6 +77,9 @@ type statusList struct {
 	Causes  []causeStatus  `json:"causes"`
 	Objects []objectStatus `json:"objects"`
 
+	// NotRead are kinds that you may not list: those that are composed, and tailnets.
+	NotRead []string `json:"notRead,omitempty"`
+
 	kubectl string
 	found   []causes.Cause
 }
@@ -85,11 +90,11 @@ func (c *statusCmd) Run(s *session, f *kubeFlags) error {
 	if err != nil {
 		return err
 	}
-	objects, err := readObjects(s.ctx, kube, c.Namespace)
+	found, err := readObjects(s.ctx, kube, c.Namespace, func(*unstructured.Unstructured) {})
 	if err != nil {
 		return err
 	}
-	l := statusOf(objects, check.Options{Context: f.Context, Kubeconfig: f.Kubeconfig}.Kubectl())
+	l := statusOf(found, check.Options{Context: f.Context, Kubeconfig: f.Kubeconfig}.Kubectl())
 	if len(l.Causes) > 0 {
 		s.code = ExitFound
 	}
@@ -101,8 +106,8 @@ func (c *statusCmd) Run(s *session, f *kubeFlags) error {
 }
 
 // statusOf returns the state of objects: those that users wrote, with those that are not ready first.
-func statusOf(objects []causes.Object, kubectl string) statusList {
-	l := statusList{Causes: []causeStatus{}, Objects: []objectStatus{}, kubectl: kubectl, found: causes.Find(objects)}
+func statusOf(i inventory, kubectl string) statusList {
+	l := statusList{Causes: []causeStatus{}, Objects: []objectStatus{}, NotRead: i.notRead, kubectl: kubectl, found: causes.Find(i.objects)}
 	reasons := map[causes.Reference]string{}
 	for _, c := range l.found {
 		out := causeStatus{Condition: clean(c.Condition), Object: c.Objects[0].Reference, Objects: slices.Clone(c.Users), NextStep: text.Clean(c.NextStep(kubectl))}
@@ -111,7 +116,7 @@ func statusOf(objects []causes.Object, kubectl string) statusList {
 		}
 		l.Causes = append(l.Causes, out)
 	}
-	for _, o := range objects {
+	for _, o := range i.objects {
 		if !slices.Contains(userKinds(), o.Kind) {
 			continue
 		}
@@ -168,6 +173,9 @@ func (l statusList) screen(limit int) string {
 			}
 		}
 		fmt.Fprintln(out)
+	}
+	if len(l.NotRead) > 0 {
+		fmt.Fprintf(out, "You may not list %s: causes may be missing.\n\n", strings.Join(l.NotRead, ", "))
 	}
 	if len(l.Objects) == 0 {
 		return out.String() + "There are no tailnets, proxies, services or Gateways.\n"

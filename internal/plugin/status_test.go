@@ -10,9 +10,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/plugin/causes"
 )
 
@@ -80,7 +84,7 @@ status: {conditions: [{type: Synced, status: "True"}, {type: Advertised, status:
 `
 
 func TestState(t *testing.T) {
-	l := statusOf(parse(t, composites), "kubectl --context=lab")
+	l := statusOf(inventory{objects: parse(t, composites)}, "kubectl --context=lab")
 	want := `TailscaleEndpoints shop/web is not ready: requested tags [tag:shop] are invalid or not permitted (ReconcileError of Machine shop/web-ingress-0)
   Next: in tagOwners of the tailnet's policy file, let a tag of the credential own it: "tag:shop": ["TAG-OF-THE-CREDENTIAL"]
 
@@ -104,7 +108,7 @@ Services: 1 of 2 ready
 
 // TestStateClaims checks that what the composite of a claim composes belongs to the claim.
 func TestStateClaims(t *testing.T) {
-	l := statusOf(parse(t, `
+	l := statusOf(inventory{objects: parse(t, `
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleServices
 metadata: {name: web, namespace: shop}
@@ -118,7 +122,7 @@ metadata:
   labels: {crossplane.io/claim-name: web, crossplane.io/claim-namespace: shop}
   ownerReferences: [{apiVersion: gateway.tailscale.com/v1alpha1, kind: XTailscaleServices, name: web-x7k2, uid: "2", controller: true}]
 status: {conditions: [{type: Ready, status: "False", reason: ForeignService, message: The service belongs to others}]}
-`), "kubectl")
+`)}, "kubectl")
 	want := []causeStatus{{
 		Condition: causes.Condition{Type: "Ready", Status: "False", Reason: "ForeignService", Message: "The service belongs to others"},
 		Object:    causes.Reference{Kind: "VIPService", Namespace: "shop", Name: "web"},
@@ -137,7 +141,7 @@ func TestStateTailnet(t *testing.T) {
 	for n := range 50 {
 		manifests = append(manifests, fmt.Sprintf("apiVersion: gateway.tailscale.com/v1alpha1\nkind: TailscaleEndpoints\nmetadata: {name: web-%d, namespace: shop}\nspec: {tailnet: example}\n", n))
 	}
-	l := statusOf(parse(t, strings.Join(manifests, "\n---\n")), "kubectl")
+	l := statusOf(inventory{objects: parse(t, strings.Join(manifests, "\n---\n"))}, "kubectl")
 	if len(l.Causes) != 1 || l.Causes[0].Reason != "CredentialRejected" || len(l.Causes[0].Objects) != 51 {
 		t.Errorf("statusOf(...): %d causes, want 1: %+v", len(l.Causes), l.Causes)
 	}
@@ -154,7 +158,7 @@ func TestStateHostile(t *testing.T) {
 		"spec":   map[string]any{"tailnets": "none"},
 		"status": map[string]any{"vipServiceStatus": map[string]any{"dnsName": hostile}, "conditions": []any{"none", map[string]any{"type": "Ready", "status": "False", "reason": hostile, "message": hostile}}},
 	}}
-	out := statusOf([]causes.Object{objectOf(u, nil)}, "kubectl").screen(0)
+	out := statusOf(inventory{objects: []causes.Object{objectOf(u, nil)}}, "kubectl").screen(0)
 	if strings.ContainsAny(out, "\x1b\u202e") {
 		t.Errorf("screen(...) has control characters: %q", out)
 	}
@@ -175,6 +179,103 @@ func TestStatus(t *testing.T) {
 	w.deny = "TailscaleServices"
 	if code, _, errs := w.run("status"); code != ExitFailed || !strings.Contains(errs, "cannot list objects of kind TailscaleServices") {
 		t.Errorf("status without the right to list: code %d, %s", code, errs)
+	}
+}
+
+// TestStatusTenant checks that a user of a namespace sees its objects without the rights to list what is composed from
+// them, and tailnets.
+func TestStatusTenant(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		deny   string
+		args   []string
+		code   int
+		want   []string
+	}{
+		"Composed":   {reason: "Without what is composed, objects of users are shown.", deny: "Machine", args: []string{"-n", "shop"}, code: ExitNone, want: []string{"Machine", "MachineSet"}},
+		"Everywhere": {reason: "So they are in all namespaces.", deny: "VIPService", code: ExitNone, want: []string{"VIPService"}},
+		"Tailnets":   {reason: "A tailnet is not in the namespace.", deny: "TailscaleTailnet", args: []string{"-n", "shop"}, code: ExitNone, want: []string{"TailscaleTailnet"}},
+		"AllTailnets": {
+			reason: "In all namespaces nothing shows that all tailnets are ready.", deny: "TailscaleTailnet", code: ExitFailed,
+		},
+		"Services": {reason: "Nor that services are.", deny: "TailscaleServices", args: []string{"-n", "shop"}, code: ExitFailed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.deny = tc.deny
+			code, out, errs := w.run(append([]string{"status", "-o", "json"}, tc.args...)...)
+			l := statusList{}
+			if err := json.Unmarshal([]byte(out), &l); (err != nil) != (tc.code == ExitFailed) || code != tc.code {
+				t.Fatalf("%s\nstatus: code %d, %v, %s", tc.reason, code, err, errs)
+			}
+			if diff := cmp.Diff(tc.want, l.NotRead); diff != "" {
+				t.Errorf("%s\nstatus: not read: -want, +got:\n%s", tc.reason, diff)
+			}
+			if len(tc.want) == 0 {
+				return
+			}
+			if _, out, _ := w.run(append([]string{"status"}, tc.args...)...); !strings.HasPrefix(out, "You may not list "+strings.Join(tc.want, ", ")+": ") {
+				t.Errorf("%s\nstatus: %q", tc.reason, out)
+			}
+		})
+	}
+}
+
+// TestStatusShape checks the fields of the output for scripts.
+func TestStatusShape(t *testing.T) {
+	out := &strings.Builder{}
+	if err := encode(out, "yaml", statusOf(inventory{objects: parse(t, composites), notRead: []string{"Machine"}}, "kubectl")); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]any{}
+	if err := yaml.Unmarshal([]byte(out.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	causes, objects := got["causes"].([]any), got["objects"].([]any)
+	wantCause := map[string]any{
+		"type": "Advertised", "reason": "NoHealthyBackend", "message": "No backend answers",
+		"object":   map[string]any{"kind": "TailscaleServices", "namespace": "shop", "name": "web"},
+		"objects":  []any{map[string]any{"kind": "TailscaleServices", "namespace": "shop", "name": "web"}},
+		"nextStep": "make the backend answer its probe: see the readiness of its pods and their NetworkPolicies",
+	}
+	if diff := cmp.Diff(wantCause, causes[1]); diff != "" {
+		t.Errorf("causes[1]: -want, +got:\n%s", diff)
+	}
+	wantObject := map[string]any{"kind": "TailscaleTailnet", "name": "example", "ready": true, "details": "example.com tail1.ts.net"}
+	if diff := cmp.Diff(wantObject, objects[0]); diff != "" {
+		t.Errorf("objects[0]: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{"Machine"}, got["notRead"]); diff != "" {
+		t.Errorf("notRead: -want, +got:\n%s", diff)
+	}
+}
+
+// TestVersionProxies checks that images of proxies, which tenants choose, do nothing to a terminal.
+func TestVersionProxies(t *testing.T) {
+	set := func(name, image string) *appsv1.StatefulSet {
+		return &appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{meta.LabelEndpoints: name}},
+			Spec:       appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: image}}}}},
+		}
+	}
+	w := newWorld(t, set("a", "ghcr.io/tailscale-gateway/agent:v0.1.0"), set("b", "ghcr.io/tailscale-gateway/agent:v0.1.0"), set("c", "example.com/"+hostile+":v1"), set("d", strings.Repeat("x", 1<<16)))
+	code, out, errs := w.run("version")
+	if code != ExitNone || errs != "" || strings.ContainsAny(out, "\x1b\u202e") {
+		t.Errorf("version: code %d, %s, %q", code, errs, out)
+	}
+	if strings.Count(out, "proxies: agent ") != 1 || len(out) > 1<<12 {
+		t.Errorf("version: %d bytes:\n%.2000s", len(out), out)
+	}
+	w.deny = "StatefulSet"
+	code, out, _ = w.run("version", "-o", "json")
+	l := versionList{}
+	if err := json.Unmarshal([]byte(out), &l); err != nil || code != ExitNone {
+		t.Fatalf("version: code %d, %v", code, err)
+	}
+	last := l.Versions[len(l.Versions)-1]
+	if last.Component != "proxies" || last.Version != "" || !strings.Contains(last.Unknown, "forbidden") {
+		t.Errorf("version without the right to list: %+v", last)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/plugin/check"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
@@ -89,11 +90,12 @@ func (c *versionCmd) Run(s *session) error {
 	}
 	t := tabwriter.NewWriter(s.out, 0, 0, 3, ' ', 0)
 	for _, v := range l.Versions {
-		text := v.Version
+		shown := v.Version
 		if v.Unknown != "" {
-			text = "unknown: " + v.Unknown
+			shown = "unknown: " + v.Unknown
 		}
-		fmt.Fprintln(t, v.Component+"\t"+Quoted(text)+"\t"+Quoted(v.Image))
+		// Tenants choose images of proxies, of which the name is in the component.
+		fmt.Fprintln(t, Quoted(text.Cut(v.Component, maxText))+"\t"+Quoted(text.Cut(shown, maxText))+"\t"+Quoted(text.Cut(v.Image, maxText)))
 	}
 	return errors.Wrap(t.Flush(), "cannot print")
 }
@@ -157,26 +159,23 @@ func (r *reader) crossplaneVersions() []componentVersion {
 // proxyVersions returns the images that proxies run, each once.
 func (r *reader) proxyVersions() []componentVersion {
 	found := ask(r, func() ([]string, error) {
-		l := &appsv1.StatefulSetList{}
-		if err := r.kube.List(r.ctx, l, client.HasLabels{meta.LabelEndpoints}); err != nil {
-			return nil, err
-		}
-		var out []string
-		for n := range l.Items {
-			pod := l.Items[n].Spec.Template.Spec
-			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
-				out = append(out, c.Image)
+		images := map[string]bool{}
+		err := pageOf(r.ctx, r.kube, func() *appsv1.StatefulSetList { return &appsv1.StatefulSetList{} }, func(l *appsv1.StatefulSetList) {
+			for n := range l.Items {
+				pod := l.Items[n].Spec.Template.Spec
+				for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+					images[c.Image] = true
+				}
 			}
-		}
-		slices.Sort(out)
-		return slices.Compact(out), nil
+		}, client.HasLabels{meta.LabelEndpoints})
+		return sortedKeys(images), err
 	})
 	if found.Unknown != "" {
 		return []componentVersion{{Component: "proxies", Unknown: found.Unknown}}
 	}
 	var out []componentVersion
 	for _, image := range found.Value {
-		out = append(out, componentVersion{Component: "proxies: " + productOf(image), Version: tagOf(image), Image: image})
+		out = append(out, componentVersion{Component: "proxies: " + check.Product(image), Version: tagOf(image), Image: image})
 	}
 	return out
 }

@@ -42,7 +42,10 @@ func TestCheck(t *testing.T) {
 	r.create(
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reviewer}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list"}},
-			{APIGroups: []string{""}, Resources: []string{"pods", "configmaps", "secrets"}, Verbs: []string{"get", "list"}},
+			{APIGroups: []string{""}, Resources: []string{"pods", "configmaps", "secrets", "namespaces", "services"}, Verbs: []string{"get", "list"}},
+			{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"networkpolicies"}, Verbs: []string{"list"}},
+			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
+			{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"httproutes", "grpcroutes"}, Verbs: []string{"list"}},
 			{APIGroups: []string{"batch"}, Resources: []string{"cronjobs"}, Verbs: []string{"get"}},
 			{APIGroups: []string{"pkg.crossplane.io", "apiextensions.crossplane.io", "gateway.tailscale.com", "tailnet.gateway.tailscale.com"}, Resources: []string{rbacv1.ResourceAll}, Verbs: []string{"list"}},
 			{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"list"}},

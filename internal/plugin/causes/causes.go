@@ -180,7 +180,7 @@ func Find(objects []Object) []Cause {
 	index := map[Condition]int{}
 	var out []Cause
 	for _, r := range broken {
-		root := g.root(r, map[Reference]bool{})
+		root := g.root(r)
 		failure := g.objects[root].Failure()
 		n, ok := index[failure]
 		if !ok {
@@ -189,6 +189,10 @@ func Find(objects []Object) []Cause {
 			out = append(out, Cause{Condition: failure})
 		}
 		out[n].add(g.objects[r], root == r)
+	}
+	for n := range out {
+		// A tailnet is named before what uses it.
+		slices.SortStableFunc(out[n].Users, func(a, b Reference) int { return cmp.Compare(priority(a), priority(b)) })
 	}
 	slices.SortStableFunc(out, func(a, b Cause) int { return cmp.Compare(b.weight(), a.weight()) })
 	return out
@@ -205,8 +209,6 @@ func (c *Cause) add(o Object, own bool) {
 	}
 	if o.Owner == (Reference{}) {
 		c.Users = append(c.Users, o.Reference)
-		// A tailnet is named before what uses it.
-		slices.SortStableFunc(c.Users, func(a, b Reference) int { return cmp.Compare(priority(a), priority(b)) })
 	}
 }
 
@@ -219,27 +221,41 @@ func priority(r Reference) int {
 
 func (c *Cause) weight() int { return len(c.Objects) + c.Waiting }
 
-// root returns the object that fails by itself and because of which another one fails.
-func (g graph) root(r Reference, seen map[Reference]bool) Reference {
-	if seen[r] {
-		return r
-	}
-	seen[r] = true
-	o := g.objects[r]
-	for _, name := range o.Tailnets {
-		if t, ok := g.tailnets[name]; ok && t != r && !g.below(r, t) {
-			return g.root(t, seen)
+// root returns the object that fails by itself and because of which another one fails. An object of a chain that is too
+// long fails by itself.
+func (g graph) root(r Reference) Reference {
+	seen := map[Reference]bool{}
+	for current := r; len(seen) < maxLevels; {
+		seen[current] = true
+		next, ok := g.next(current)
+		if !ok || seen[next] {
+			return next
 		}
-	}
-	if children := g.children[r]; len(children) > 0 {
-		return g.root(children[0], seen)
+		current = next
 	}
 	return r
 }
 
+// next returns an object because of which another one fails, or that one itself if there is none.
+func (g graph) next(r Reference) (Reference, bool) {
+	for _, name := range g.objects[r].Tailnets {
+		if t, ok := g.tailnets[name]; ok && t != r && !g.below(r, t) {
+			return t, true
+		}
+	}
+	if children := g.children[r]; len(children) > 0 {
+		return children[0], true
+	}
+	return r, false
+}
+
+// maxLevels is more than the levels at which objects are composed: a Gateway composes TailscaleEndpoints, and these
+// MachineSets. Owners are labels and references, in which users may write longer chains and cycles.
+const maxLevels = 16
+
 // below reports whether an object is composed, at any level, from another.
 func (g graph) below(r, top Reference) bool {
-	for range len(g.objects) {
+	for range maxLevels {
 		r = g.objects[r].Owner
 		if r == (Reference{}) {
 			return false

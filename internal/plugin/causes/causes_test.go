@@ -4,6 +4,7 @@
 package causes
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,5 +75,51 @@ func TestCycle(t *testing.T) {
 	}
 	if objects != 2 {
 		t.Errorf("Find(...): %d objects, want 2: %+v", objects, found)
+	}
+}
+
+// TestChain checks that a chain of owners that users wrote ends the search early, that all its objects are found, and
+// that each cause has an object.
+func TestChain(t *testing.T) {
+	const length = 1000
+	var objects []Object
+	for n := range length {
+		o := object("TailscaleEndpoints", strconv.Itoa(n), failed("Accepted", strconv.Itoa(n)))
+		if n > 0 {
+			o.Owner = objects[n-1].Reference
+		}
+		objects = append(objects, o)
+	}
+	count := 0
+	for _, c := range Find(objects) {
+		count += len(c.Objects) + c.Waiting
+		if len(c.Objects) == 0 || c.Waiting > maxLevels {
+			t.Errorf("Find(...): cause %q of %d objects, %d waiting", c.Reason, len(c.Objects), c.Waiting)
+		}
+	}
+	if count != length {
+		t.Errorf("Find(...): %d objects, want %d", count, length)
+	}
+}
+
+// TestUsers checks that the tailnet is the first of all users that wait for it, wherever its name is in their order.
+func TestUsers(t *testing.T) {
+	tailnet := Object{Reference: Reference{Kind: tailnetKind, Name: "main"}, Conditions: []Condition{failed("Authenticated", "CredentialRejected")}}
+	objects := []Object{tailnet}
+	for n := range 3 {
+		o := object("TailscaleEndpoints", strconv.Itoa(n), failed("Accepted", "Waiting"))
+		o.Tailnets = []string{"main"}
+		objects = append(objects, o)
+	}
+	found := Find(objects)
+	want := []string{"TailscaleTailnet main", "TailscaleEndpoints shop/0", "TailscaleEndpoints shop/1", "TailscaleEndpoints shop/2"}
+	var got []string
+	for _, c := range found {
+		for _, u := range c.Users {
+			got = append(got, u.String())
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Find(...): users: -want, +got:\n%s", diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -66,7 +67,7 @@ func crossplane(f Facts, o Options) result {
 			o.helm(release, chart, "--create-namespace --wait"))
 	}
 	d := found[0]
-	if name := d.GetAnnotations()[AnnotationRelease]; name != "" {
+	if name := d.GetAnnotations()[AnnotationRelease]; len(validation.IsDNS1123Subdomain(name)) == 0 {
 		release.Name = name
 	}
 	name := d.GetNamespace() + "/" + d.GetName()

@@ -10,7 +10,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -105,85 +104,9 @@ func routeRoles(f Facts, o Options) result {
 	return out
 }
 
-// Secrets returns the Secrets of the extension with the keys that each must have.
-func Secrets() map[string][]string {
-	pair := []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}
-	return map[string][]string{
-		charts.Extension + "-ca":     {corev1.TLSCertKey},
-		charts.Extension + "-tls":    pair,
-		charts.Extension + "-client": pair,
-		charts.Extension + "-envoy":  pair,
-	}
-}
-
-func certificates(f Facts, o Options) result {
-	out := result{summary: "certificates"}
-	var missing, expired, unread []string
-	for _, name := range sorted(Secrets()) {
-		s := f.Gateway.Secrets[name]
-		full := o.ExtensionNamespace + "/" + name
-		lacking := slices.DeleteFunc(slices.Clone(Secrets()[name]), func(key string) bool { return s.Value.Keys[key] })
-		switch {
-		case s.Unknown != "":
-			unread = append(unread, full)
-		case len(s.Value.Keys) == 0:
-			missing = append(missing, full)
-		case len(lacking) > 0:
-			missing = append(missing, full+" with "+strings.Join(lacking, " and "))
-		case !s.Value.NotAfter.IsZero() && !f.At.Before(s.Value.NotAfter):
-			expired = append(expired, full+" ended "+s.Value.NotAfter.UTC().Format("2006-01-02"))
-		}
-	}
-	if len(missing) > 0 {
-		out.findings = append(out.findings, Finding{Status: Wrong, Summary: "Secrets are missing: " + listed(missing), Impact: "Pods of the extension wait for them.", Fix: o.certificates(f)})
-	}
-	if len(expired) > 0 {
-		out.findings = append(out.findings, Finding{
-			Status: Wrong, Summary: "Certificates of the extension are expired: Secret " + listed(expired),
-			Impact: "Envoy Gateway and Envoys do not connect to the extension, so changes of routes have no effect.", Fix: o.certificates(f),
-		})
-	}
-	if len(unread) > 0 {
-		out.findings = append(out.findings, Finding{Status: Unknown, Summary: "whether certificates of the extension are valid: " + f.Gateway.Secrets[shortName(unread[0])].Unknown})
-	}
-	return out
-}
-
-func shortName(full string) string {
-	_, name, _ := strings.Cut(full, "/")
-	return name
-}
-
-// certificates returns the command that creates the extension's Secrets: the chart's CronJob does, if there is one, and
-// otherwise the chart.
-func (o Options) certificates(f Facts) string {
-	if !f.Gateway.CronJob.Value {
-		return o.ours(f, charts.Extension, "")
-	}
-	name := charts.Extension + "-certificates"
-	return o.kubectl(fmt.Sprintf("create job certificates-%d --from=cronjob/%s --namespace=%s", f.At.Unix(), name, Quote(o.ExtensionNamespace)))
-}
-
 // describePods returns the command that shows the pods of a Deployment: of those that are not ready, kubectl says why.
 func (o Options) describePods(d *appsv1.Deployment) string {
 	return o.kubectl(fmt.Sprintf("describe pods --namespace=%s --selector=%s", Quote(d.GetNamespace()), Quote(metav1.FormatLabelSelector(d.Spec.Selector))))
-}
-
-// start checks that Envoy Gateway started after our kinds were there.
-func start(f Facts, o Options) result {
-	if f.Gateway.Started.Unknown != "" || f.CRDs.Unknown != "" {
-		return unknown("whether Envoy Gateway started after our kinds", f.Gateway.Started.Unknown+f.CRDs.Unknown)
-	}
-	started := f.Gateway.Started.Value
-	for _, kind := range []string{"tailscaleservices", "tailscaleendpoints", "tailscalerevisions"} {
-		name := kind + "." + gatewayv1alpha1.Group
-		if crd, ok := f.CRDs.Value[name]; ok && !started.IsZero() && started.Before(crd.Created) {
-			return wrong(fmt.Sprintf("Envoy Gateway started before the kind %s existed (%s, %s)", name, started.UTC().Format("2006-01-02 15:04:05"), crd.Created.UTC().Format("15:04:05")),
-				"It looks for our kinds only at its start, and may refuse routes to them.",
-				o.kubectl(fmt.Sprintf("rollout restart deployment/%s --namespace=%s", EnvoyGatewayDeployment, Quote(o.EnvoyGatewayNamespace))))
-		}
-	}
-	return right("start of Envoy Gateway")
 }
 
 func ready(f Facts, o Options) result {

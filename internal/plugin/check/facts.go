@@ -6,6 +6,7 @@
 package check
 
 import (
+	"crypto/x509"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -100,8 +101,16 @@ type Facts struct {
 	// Gateway is about Envoy Gateway and the extension.
 	Gateway GatewayFacts
 
-	// Objects are those of users and what is composed from them.
+	// Objects are those of users and what is composed from them, and Usages how much of limits they use.
 	Objects Answer[[]causes.Object]
+	Usages  Answer[[]Usage]
+
+	// Network is about NetworkPolicies.
+	Network NetworkFacts
+
+	// Images are those that containers of ours run, and Listed those of a release that the caller named.
+	Images Answer[[]Image]
+	Listed []string
 }
 
 // A Release is a release of Helm.
@@ -166,6 +175,9 @@ type GatewayFacts struct {
 	// Started is when the oldest container of Envoy Gateway started. It is zero if none runs.
 	Started Answer[time.Time]
 
+	// Routes are those with backends of our kinds. They are read only if Envoy Gateway is older than a kind.
+	Routes Answer[[]Route]
+
 	// Secrets of the extension, by name.
 	Secrets map[string]Answer[Secret]
 
@@ -173,11 +185,14 @@ type GatewayFacts struct {
 	CronJob Answer[bool]
 }
 
-// A Secret is a Secret with a certificate. Its keys are not read.
+// A Secret is a Secret with a certificate. Its private key is not read.
 type Secret struct {
 	// Keys of the data that are not empty.
 	Keys map[string]bool
 
-	// NotAfter is when the certificate ends. It is zero without a certificate.
-	NotAfter time.Time
+	// Chain are the certificates under tls.crt, and Authorities those under ca.crt. Either is empty if it has none.
+	Chain, Authorities []*x509.Certificate
+
+	// CertManager is the Certificate of cert-manager from which the Secret is. It is empty if the Secret is from none.
+	CertManager string
 }

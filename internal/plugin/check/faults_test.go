@@ -15,7 +15,6 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/plugin/causes"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
-	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/package/kustomization"
 )
 
@@ -144,19 +143,20 @@ func TestFaults(t *testing.T) {
 		"CertificateExpired": {
 			reason: "Pods are not ready because of the certificate.",
 			change: func(f *Facts) {
-				s := f.Gateway.Secrets[charts.Extension+"-tls"].Value
-				s.NotAfter = at.Add(-time.Hour)
-				f.Gateway.Secrets[charts.Extension+"-tls"] = Answer[Secret]{Value: s}
+				f.Gateway.Secrets[secretServer] = secrets(t, at.AddDate(-1, 0, 0).Add(-time.Hour))[secretServer]
 				f.Gateway.Extension.Value.Status.AvailableReplicas = 0
 			},
 			want: "Wrong    Certificates of the extension are expired: Secret envoy-gateway-system/tailscale-gateway-extension-tls ended 2026-11-28",
 			fix:  "create job certificates-1795867200 --from=cronjob/tailscale-gateway-extension-certificates --namespace=envoy-gateway-system",
 		},
 		"StartedBefore": {
-			reason: "Envoy Gateway looks for our kinds only at its start.",
-			change: func(f *Facts) { f.Gateway.Started.Value = at.Add(-3 * time.Hour) },
-			want:   "Wrong    Envoy Gateway started before the kind tailscaleservices.gateway.tailscale.com existed (2026-11-28 09:00:00, 10:00:00)",
-			fix:    "kubectl rollout restart deployment/envoy-gateway --namespace=envoy-gateway-system",
+			reason: "Envoy Gateway looks for our kinds only at its start, and a route says what it lacks.",
+			change: func(f *Facts) {
+				f.Gateway.Started.Value = at.Add(-3 * time.Hour)
+				f.Gateway.Routes.Value = []Route{routeTo(at, "False", "BackendNotFound", at)}
+			},
+			want: "Wrong    Envoy Gateway started before the kind tailscaleservices.gateway.tailscale.com existed (2026-11-28 09:00:00, 10:00:00): HTTPRoute shop/web has no backend for it: custom backend TailscaleServices shop/web not found",
+			fix:  "kubectl rollout restart deployment/envoy-gateway --namespace=envoy-gateway-system",
 		},
 	}
 	for name, tc := range cases {
@@ -250,7 +250,7 @@ func TestUnknown(t *testing.T) {
 	const refused = "forbidden"
 	f := Facts{At: at, Kubernetes: Answer[string]{Unknown: refused}}
 	f.Deployments.Unknown, f.Packages.Unknown, f.Definitions.Unknown, f.Compositions.Unknown = refused, refused, refused, refused
-	f.Served.Unknown, f.CRDs.Unknown, f.Roles.Unknown, f.Objects.Unknown = refused, refused, refused, refused
+	f.Served.Unknown, f.CRDs.Unknown, f.Roles.Unknown, f.Objects.Unknown, f.Usages.Unknown, f.Network.Policies.Unknown = refused, refused, refused, refused, refused, refused
 	f.Policies = map[string]Answer[Policy]{}
 	for name := range healthy(t, products.FlavourNamespaced).Policies {
 		f.Policies[name] = Answer[Policy]{Unknown: refused}

@@ -11,14 +11,14 @@ import (
 
 // objects checks that the objects of users are ready. The same cause of many objects is one finding.
 func objects(f Facts, o Options) result {
-	if f.Objects.Unknown != "" {
-		return unknown("whether objects are ready", f.Objects.Unknown)
-	}
 	out := result{summary: fmt.Sprintf("%d objects", len(f.Objects.Value))}
 	for _, c := range causes.Find(f.Objects.Value) {
 		out.findings = append(out.findings, Finding{
 			Status: Wrong, Summary: Describe(c), Impact: Affected(c), Fix: c.NextStep(o.Kubectl()),
 		})
+	}
+	if f.Objects.Unknown != "" {
+		out.findings = append(out.findings, Finding{Status: Unknown, Summary: "whether objects are ready: " + f.Objects.Unknown})
 	}
 	return out
 }

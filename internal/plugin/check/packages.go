@@ -93,8 +93,7 @@ func (f Facts) healthy(product, impact string, o Options) result {
 		}
 		return wrong(fmt.Sprintf("%s is not %s: %s", name, c.Type, said(c)), impact, o.kubectl(revisions))
 	}
-	_, tag, _ := strings.Cut(path.Base(p.Image), ":")
-	return right(strings.TrimSpace(product + " " + tag))
+	return right(strings.TrimSpace(product + " " + tag(p.Image)))
 }
 
 // said returns the message of a condition, or else its reason.

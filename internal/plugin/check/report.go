@@ -22,10 +22,13 @@ const (
 	// Wrong means that something must be fixed.
 	Wrong Status = "Wrong"
 
+	// Warning means that something works, and will not or may not for long.
+	Warning Status = "Warning"
+
 	// Unknown means that the caller may not read what the check needs.
 	Unknown Status = "Unknown"
 
-	// Skipped means that the check is not for this installation.
+	// Skipped means that the check is not for this installation, or that nothing shows the outcome.
 	Skipped Status = "Skipped"
 )
 
@@ -82,7 +85,7 @@ func (r Report) Text() string {
 		case Skipped:
 			skipped = append(skipped, line(f.Summary))
 			continue
-		case Wrong, Unknown:
+		case Wrong, Warning, Unknown:
 		}
 		if printed++; printed > maxFindings {
 			continue
@@ -145,6 +148,10 @@ func wrong(summary, impact, fix string) result {
 	return result{findings: []Finding{{Status: Wrong, Summary: summary, Impact: impact, Fix: fix}}}
 }
 
+func warning(summary, impact, fix string) result {
+	return result{findings: []Finding{{Status: Warning, Summary: summary, Impact: impact, Fix: fix}}}
+}
+
 func unknown(question, reason string) result {
 	return result{findings: []Finding{{Status: Unknown, Summary: question + ": " + reason}}}
 }
@@ -198,7 +205,7 @@ func report(steps []step, f Facts, o Options) Report {
 			findings = append(findings, found)
 		}
 	}
-	order := []Status{Wrong, Unknown, OK, Skipped}
+	order := []Status{Wrong, Warning, Unknown, OK, Skipped}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return slices.Index(order, a.Status) - slices.Index(order, b.Status) })
 	return Report{Findings: findings}
 }
@@ -228,7 +235,10 @@ const (
 	checkValues       = "values of Envoy Gateway"
 	checkReady        = "extension's pods"
 	checkStart        = "start of Envoy Gateway"
+	checkNetwork      = "network policies"
+	checkImages       = "images"
 	checkObjects      = "objects"
+	checkLimits       = "limits"
 )
 
 // steps returns all checks, in the order of an installation: each after those that it needs.
@@ -254,9 +264,12 @@ func steps() []step {
 		{name: checkValues, needs: []string{checkExtension}, run: values, applies: routed},
 		{name: checkStart, needs: []string{checkValues, checkRouteKinds}, run: start, applies: routed},
 		{name: checkReady, needs: []string{checkCertificates, checkRouteRoles, checkValues, checkStart}, run: ready, applies: routed},
+		{name: checkNetwork, needs: []string{checkInstalled}, run: network},
+		{name: checkImages, needs: []string{checkInstalled}, run: images},
 		{
 			name: checkObjects, needs: []string{checkCrossplane, checkInstalled, checkProvider, checkFunction, checkKinds}, run: objects,
 			applies: func(_ Facts, o Options) bool { return o.Objects },
 		},
+		{name: checkLimits, needs: []string{checkInstalled, checkKinds}, run: limits, applies: func(_ Facts, o Options) bool { return o.Objects }},
 	}
 }

@@ -4,6 +4,7 @@
 package check
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"testing"
 	"time"
@@ -12,8 +13,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/credentials"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/plugin/causes"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
@@ -140,16 +143,9 @@ func (f *Facts) addRoutes(t *testing.T) {
 		Config:       Answer[string]{Value: config(t, nil)},
 		Started:      Answer[time.Time]{Value: at.Add(-time.Hour)},
 		CronJob:      Answer[bool]{Value: true},
-		Secrets:      map[string]Answer[Secret]{},
 	}
 	f.CRDs.Value["tailscalerevisions.gateway.tailscale.com"] = CRD{Created: at.Add(-2 * time.Hour)}
-	for name, keys := range Secrets() {
-		s := Secret{Keys: map[string]bool{}, NotAfter: at.Add(24 * time.Hour)}
-		for _, k := range keys {
-			s.Keys[k] = true
-		}
-		f.Gateway.Secrets[name] = Answer[Secret]{Value: s}
-	}
+	f.Gateway.Secrets = secrets(t, at.Add(-24*time.Hour))
 	f.Objects.Value = []causes.Object{
 		{Reference: causes.Reference{Kind: "TailscaleTailnet", Name: "example"}, Conditions: fine()},
 		{Reference: causes.Reference{Kind: "TailscaleServices", Namespace: "shop", Name: "web"}, Conditions: fine()},
@@ -158,4 +154,38 @@ func (f *Facts) addRoutes(t *testing.T) {
 
 func fine() []causes.Condition {
 	return []causes.Condition{{Type: "Synced", Status: "True"}, {Type: "Ready", Status: "True"}}
+}
+
+// secrets returns the Secrets of the extension, with certificates that one authority issued at a time.
+func secrets(t *testing.T, issued time.Time) map[string]Answer[Secret] {
+	t.Helper()
+	authority, err := credentials.NewAuthority(charts.Extension, issued)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]Answer[Secret]{}
+	for name, keys := range Secrets() {
+		s := Secret{Keys: map[string]bool{}, Chain: parse(t, authority.Cert)}
+		for _, k := range keys {
+			s.Keys[k] = true
+		}
+		if name != secretAuthority {
+			p, err := authority.Server([]string{name}, issued)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Chain, s.Authorities = parse(t, p.Cert), parse(t, authority.Cert)
+		}
+		out[name] = Answer[Secret]{Value: s}
+	}
+	return out
+}
+
+func parse(t *testing.T, pem []byte) []*x509.Certificate {
+	t.Helper()
+	out, err := cert.ParseCertsPEM(pem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
