@@ -74,8 +74,11 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go code and 
 	rm -f package/configuration/xrds/*.yaml && mv $(OUT)/xrds/*.yaml package/configuration/xrds/
 	rm -f package/function/input/*.yaml && mv $(OUT)/inputs/*.yaml package/function/input/
 	go test ./package/configuration-claims ./package/function/input -update
-	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --charts=$(CHARTS)/tailscale-gateway --charts=$(CHARTS)/tailscale-gateway-extension --examples=examples/managed docs/reference
+	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --charts=$(CHARTS)/tailscale-gateway --charts=$(CHARTS)/tailscale-gateway-extension --examples=examples --managed=examples/managed $(addprefix --example=,$(SHOWN)) docs/reference
 	go run ./hack/metricsgen docs/reference/metrics.md
+
+# The example that the page of each kind without one in examples/managed shows.
+SHOWN := TailscaleTailnet=examples/quickstart/tailnet.yaml TailscaleServices=examples/smallest.yaml TailscaleEndpoints=examples/egress.yaml TailscaleProxyGroup=examples/proxy-group.yaml TailscaleGateway=examples/walkthrough/5-gateway.yaml TailscaleRoutePolicy=examples/route-policy.yaml
 
 # What users install.
 CHARTS := package/charts
@@ -139,6 +142,23 @@ serve-docs: $(DOCS_PYTHON)/installed ## Serve the documentation's site at localh
 .PHONY: check-docs
 check-docs: docs ## Fail when the site cannot be built, or a page has a broken link or anchor.
 	PYTHONPATH=$(DOCS_PYTHON) python3 docs/site/hooks_test.py
+	python3 docs/site/publish_test.py
+
+.PHONY: check-widths
+check-widths: docs ## Fail when a page of the site is wider than a screen of 400 pixels. Needs chromium.
+	python3 docs/site/widths.py $(OUT)/site
+
+# Where the sites of all versions are served.
+PAGES_URL ?= https://tailscale-gateway.github.io/tailscale-gateway
+
+.PHONY: publish-docs
+publish-docs: ## Build the site of SITE_REF, which is main or the tag of a release, and add it to those of all versions in PAGES.
+	folder=$$(python3 docs/site/publish.py --folder $${SITE_REF:?name main or a tag: make publish-docs SITE_REF=main}); \
+	SITE_URL=$(PAGES_URL)/$$folder/ $(MAKE) --no-print-directory docs
+	python3 docs/site/publish.py $(OUT)/site $(PAGES) $(SITE_REF)
+
+# The folder of the sites of all versions.
+PAGES ?= $(OUT)/pages
 
 .PHONY: check-links
 check-links: docs ## Request every link of the site that leads to another site. Needs the internet.

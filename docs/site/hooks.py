@@ -8,12 +8,16 @@
   --strict turns into a failure.
 - Lists are indented for Python-Markdown. A page that it and GitHub (CommonMark) would still
   render with different lists, code blocks or tables is a warning, too.
+- Cells of wide tables have the heading of their column, so that site.css can stack them on a
+  narrow screen.
+- An anchor that a page has twice is a warning.
 - Mermaid comes from a Python package, checked by its digest. A page that loads something from
   another site is a warning.
 """
 
 import hashlib
 import logging
+import os
 import posixpath
 import re
 from collections import Counter
@@ -32,14 +36,16 @@ log = logging.getLogger("mkdocs.hooks.site")
 
 SITE = Path(__file__).parent
 ROOT = SITE.parent.parent
-BRANCH = "main"
+
+# The branch or tag whose files the site links.
+REF = os.environ.get("SITE_REF") or "main"
 
 # The digest of mermaid.min.js in the package mermaid 11.16.0 of the npm registry.
 MERMAID = "74d7c46dabca328c2294733910a8aa1ed0c37451776e8d5295da38a2b758fb9b"
 
 SECTION = re.compile(r"^## (.+)$")
 ENTRY = re.compile(r"^- \[([^\]]+)\]\(([^)]+)\)")
-KIND = re.compile(r"^\| \[([^\]]+)\]\(([^)]+)\) \|")
+ANCHOR = re.compile(r"\sid=\"([^\"]+)\"")
 RESOURCE = re.compile(r"<(?:script|img|iframe|link(?! rel=\"canonical\"))\s[^>]*(?:src|href)=\"(https?://[^\"]+)")
 MARKER = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 
@@ -66,7 +72,7 @@ def slug(text, _separator):
 def blob(path):
     """Return the repository's URL of a file or a folder."""
     kind = "tree" if (ROOT / path).is_dir() else "blob"
-    return f"https://github.com/tailscale-gateway/tailscale-gateway/{kind}/{BRANCH}/{path}"
+    return f"https://github.com/tailscale-gateway/tailscale-gateway/{kind}/{REF}/{path}"
 
 
 class Links(Treeprocessor):
@@ -86,14 +92,29 @@ class Links(Treeprocessor):
             a.set("href", blob(path) + ("#" + parts.fragment if parts.fragment else ""))
 
 
+class Cells(Treeprocessor):
+    """Labels the cells of tables with more than two columns."""
+
+    def run(self, root):
+        for table in root.iter("table"):
+            labels = ["".join(th.itertext()) for th in table.iter("th")]
+            if len(labels) < 3:
+                continue
+            table.set("data-columns", str(len(labels)))
+            for tr in table.find("tbody").iter("tr"):
+                for label, td in zip(labels, tr.iter("td")):
+                    td.set("data-label", label)
+
+
 class Repository(Extension):
-    """Registers Links before MkDocs resolves relative links, which it does last."""
+    """Registers Links before MkDocs resolves relative links, which it does last, and Cells."""
 
     def extendMarkdown(self, md):
+        md.treeprocessors.register(Cells(md), "repository-cells", 4)
         md.treeprocessors.register(Links(md), "repository-links", 5)
 
 
-def index(path, entry):
+def index(path):
     """Return the entries of an index page by its sections, with targets relative to docs/."""
     out = {}
     section = None
@@ -101,7 +122,7 @@ def index(path, entry):
     for line in (ROOT / "docs" / path).read_text(encoding="utf-8").splitlines():
         if m := SECTION.match(line):
             section = m[1]
-        elif section and (m := entry.match(line)):
+        elif section and (m := ENTRY.match(line)):
             target = posixpath.normpath(posixpath.join(folder, m[2]))
             if target.startswith("../"):
                 target = blob(target[3:])
@@ -110,9 +131,9 @@ def index(path, entry):
 
 
 def reference():
-    """Return the pages of the reference: the index, kinds by group, and then all others."""
-    kinds = index("reference/README.md", KIND)
-    listed = {t for entries in kinds.values() for e in entries for t in e.values()}
+    """Return the pages of the reference: the index, kinds by group, and all that no index lists."""
+    kinds = index("reference/README.md")
+    listed = {t for i in (kinds, index("README.md")) for entries in i.values() for e in entries for t in e.values()}
     pages = sorted(f"reference/{p.name}" for p in (ROOT / "docs/reference").glob("*.md"))
     others = [p for p in pages if p not in listed and p != "reference/README.md"]
     return ["reference/README.md", *({g: k} for g, k in kinds.items()), *others]
@@ -120,7 +141,7 @@ def reference():
 
 def on_config(config):
     nav = [{"Home": "README.md"}]
-    for section, entries in index("README.md", ENTRY).items():
+    for section, entries in index("README.md").items():
         nav.append({section: [{title: reference() if target == "reference/README.md" else target}
                               for e in entries for title, target in e.items()]})
     config.nav = nav
@@ -134,7 +155,10 @@ def on_files(files, config):
     if hashlib.sha256(script).hexdigest() != MERMAID:
         raise PluginError("mermaid.min.js is not that of mermaid 11.16.0")
     files.append(File.generated(config, "assets/mermaid.min.js", content=script))
-    files.append(File.generated(config, "assets/site.css", content=(SITE / "site.css").read_text()))
+    for name in ("site.css", "site.js"):
+        files.append(File.generated(config, f"assets/{name}", content=(SITE / name).read_text(encoding="utf-8")))
+    icon = (ROOT / "package/icon.svg").read_text(encoding="utf-8")
+    files.append(File.generated(config, "assets/icon.svg", content=icon))
     return files
 
 
@@ -174,7 +198,8 @@ def on_page_markdown(markdown, page, **_):
 class Shape(HTMLParser):
     """Counts the elements by which two readings of a page are compared."""
 
-    COUNTED = ("ul", "ol", "li", "pre", "table", "tr", "blockquote", "h1", "h2", "h3", "h4")
+    COUNTED = ("ul", "ol", "li", "pre", "table", "tr", "blockquote", "h1", "h2", "h3", "h4",
+               "dl", "dt", "dd", "details", "summary")
 
     def __init__(self, html):
         super().__init__()
@@ -193,6 +218,9 @@ def on_page_content(html, page, **_):
         if here[tag] != there[tag]:
             log.warning("%s: %d elements <%s> here, %d on GitHub: leave empty lines around lists, code blocks and tables",
                         page.file.src_uri, here[tag], tag, there[tag])
+    for anchor, n in Counter(ANCHOR.findall(html)).items():
+        if n > 1:
+            log.warning("%s: %d elements have the anchor %s", page.file.src_uri, n, anchor)
     return html
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(Path(__file__).parent))
 
+import markdown  # noqa: E402
+
 import hooks  # noqa: E402
 
 
@@ -41,11 +43,18 @@ class TestBuild(unittest.TestCase):
         self.assertEqual(code, 0, log)
 
     def test_refused(self):
-        page = "# Differences\n\n[a](gone.md)\n[b](services.md#gone)\n[c](../examples/gone.yaml)\n![d](https://example.com/d.png)\n\nText\n- one\n- two\n"
+        page = "# Differences\n\n[a](gone.md)\n[b](services.md#gone)\n[c](../examples/gone.yaml)\n![d](https://example.com/d.png)\n\nText\n- one\n- two\n\n<a id=\"e\"></a> <a id=\"e\"></a>\n"
         code, log = build(page)
         self.assertNotEqual(code, 0)
-        for want in ("'gone.md'", "'services.md#gone'", "no such file: ../examples/gone.yaml", "elements <ul>", "loads https://example.com/d.png"):
+        for want in ("'gone.md'", "'services.md#gone'", "no such file: ../examples/gone.yaml", "elements <ul>", "loads https://example.com/d.png", "2 elements have the anchor e"):
             self.assertIn(want, log)
+
+
+class TestCells(unittest.TestCase):
+    def test_labels(self):
+        convert = markdown.Markdown(extensions=["tables", hooks.Repository()]).convert
+        self.assertIn('<td data-label="`b` c">2</td>'.replace("`", ""), convert("| a | `b` c | d |\n|---|---|---|\n| 1 | 2 | 3 |\n"))
+        self.assertNotIn("data-", convert("| a | b |\n|---|---|\n| 1 | 2 |\n"))
 
 
 class TestReindent(unittest.TestCase):

@@ -13,35 +13,51 @@ import (
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// A field is one line of a page.
+// A field is an entry of a list of fields.
 type field struct {
-	path    string
-	kind    string
+	// name is what a manifest has, and path is where: spec.ports[].name.
+	name, path string
+
+	// kind is the type, with what belongs in the same line.
+	kind string
+
+	// meaning describes the field in one paragraph of Markdown.
 	meaning string
+
+	// rules are the messages of the checks that no other text states.
+	rules []string
+
+	// fields are those beneath it.
+	fields []field
 }
 
-// fields lists the fields beneath a schema, with those beneath them, by path.
-func fields(s extv1.JSONSchemaProps) []field {
+// fields returns the fields beneath a schema, by name. The path is that of the schema.
+func fields(s extv1.JSONSchemaProps, path string) []field {
 	var out []field
-	walk(s, "", &out)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		p := s.Properties[name]
+		f := field{name: name, path: strings.TrimPrefix(path+"."+name, "."), kind: kindOf(p), meaning: meaning(p), rules: slices.Concat(rules(p), rulesOfItem(p))}
+		if slices.Contains(s.Required, name) {
+			f.kind += ", required"
+		}
+		if !wellKnown(f.path) {
+			element, suffix := elementOf(p)
+			f.fields = fields(element, f.path+suffix)
+		}
+		out = append(out, f)
+	}
 	return out
 }
 
-func walk(s extv1.JSONSchemaProps, prefix string, out *[]field) {
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		p := s.Properties[name]
-		path := prefix + name
-		*out = append(*out, field{path: path, kind: kindOf(p), meaning: meaning(p, slices.Contains(s.Required, name))})
-		switch {
-		case wellKnown(path):
-		case p.Items != nil && p.Items.Schema != nil:
-			walk(*p.Items.Schema, path+"[].", out)
-		case p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil:
-			walk(*p.AdditionalProperties.Schema, path+"[KEY].", out)
-		default:
-			walk(p, path+".", out)
-		}
+// elementOf returns the schema that has the fields beneath a field, and what its path has in addition.
+func elementOf(s extv1.JSONSchemaProps) (extv1.JSONSchemaProps, string) {
+	switch {
+	case s.Items != nil && s.Items.Schema != nil:
+		return *s.Items.Schema, "[]"
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+		return *s.AdditionalProperties.Schema, "[KEY]"
 	}
+	return s, ""
 }
 
 // wellKnown says which fields have Kubernetes' own types: pages of those are
@@ -71,12 +87,9 @@ func kindOf(s extv1.JSONSchemaProps) string {
 	return s.Type
 }
 
-// meaning returns the description of a field, and the API server's checks.
-func meaning(s extv1.JSONSchemaProps, required bool) string {
-	parts := []string{strings.TrimSpace(s.Description)}
-	if required {
-		parts = append(parts, "Required.")
-	}
+// meaning returns the description of a field, its default, and the API server's limits.
+func meaning(s extv1.JSONSchemaProps) string {
+	parts := []string{strings.Join(strings.Fields(s.Description), " ")}
 	if s.Default != nil {
 		parts = append(parts, fmt.Sprintf("Default: `%s`.", s.Default.Raw))
 	}
@@ -92,11 +105,6 @@ func meaning(s extv1.JSONSchemaProps, required bool) string {
 		parts = append(parts, "One of "+strings.Join(vs, ", ")+".")
 	}
 	parts = append(parts, limits(s, item)...)
-	for _, r := range []string{rules(s), rulesOfItem(s)} {
-		if r != "" {
-			parts = append(parts, "Rules: "+r+".")
-		}
-	}
 	return strings.TrimSpace(strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " "))
 }
 
@@ -131,19 +139,19 @@ func integer(f *float64) *int64 {
 }
 
 // rules returns the messages of CEL rules.
-func rules(s extv1.JSONSchemaProps) string {
+func rules(s extv1.JSONSchemaProps) []string {
 	var out []string
 	for _, r := range s.XValidations {
 		if r.Message != "" {
-			out = append(out, r.Message)
+			out = append(out, strings.Join(strings.Fields(r.Message), " "))
 		}
 	}
-	return strings.Join(out, "; ")
+	return out
 }
 
-func rulesOfItem(s extv1.JSONSchemaProps) string {
+func rulesOfItem(s extv1.JSONSchemaProps) []string {
 	if s.Items == nil || s.Items.Schema == nil {
-		return ""
+		return nil
 	}
 	return rules(*s.Items.Schema)
 }
@@ -154,11 +162,6 @@ func value(v extv1.JSON) string {
 		return s
 	}
 	return string(v.Raw)
-}
-
-// cell makes a text fit for a cell of a table.
-func cell(s string) string {
-	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
 }
 
 func firstSentence(s string) string {

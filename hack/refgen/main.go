@@ -7,7 +7,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"os"
 	"path/filepath"
@@ -25,7 +24,10 @@ type cli struct {
 	Out      string   `arg:"" help:"Folder to write pages to. Pages of removed kinds are deleted." name:"out" type:"existingdir"`
 	CRDs     []string `help:"Folders of CustomResourceDefinitions, one in each file." name:"crds" required:"" type:"existingdir"`
 	Charts   []string `help:"Folders of charts." name:"charts" type:"existingdir"`
-	Examples string   `help:"Folder of examples, called KIND.yaml in lower case." name:"examples" type:"existingdir"`
+	Examples string   `help:"Folder of examples, and of folders of them. Pages link all that have an object of their kind." name:"examples" type:"existingdir"`
+	Managed  string   `help:"Folder of examples that pages show, called KIND.yaml in lower case." name:"managed" type:"existingdir"`
+
+	Example map[string]string `help:"Example that the page of another kind shows, as KIND=FILE." name:"example"`
 }
 
 func main() {
@@ -44,14 +46,23 @@ func (c *cli) run() error {
 		kinds = append(kinds, ks...)
 	}
 	slices.SortFunc(kinds, func(a, b kind) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.name, b.name)) })
+	all, err := readExamples(c.Examples)
+	if err != nil {
+		return err
+	}
 	pages := map[string][]byte{}
 	for _, k := range kinds {
-		if c.Examples != "" {
-			b, err := os.ReadFile(filepath.Join(c.Examples, strings.ToLower(k.name)+".yaml"))
-			if err != nil && !os.IsNotExist(err) {
-				return errors.Wrap(err, "cannot read example")
-			}
-			k.example = withoutLicence(b)
+		file, err := filepath.Abs(cmp.Or(c.Example[k.name], filepath.Join(c.Managed, strings.ToLower(k.name)+".yaml")))
+		if err != nil {
+			return errors.Wrap(err, "cannot find example")
+		}
+		b, err := os.ReadFile(file)
+		if err != nil && (!os.IsNotExist(err) || c.Example[k.name] != "") {
+			return errors.Wrap(err, "cannot read example")
+		}
+		k.example = withoutLicence(b)
+		if k.others, err = c.links(all, k, file); err != nil {
+			return err
 		}
 		pages[k.file()] = k.page()
 	}
@@ -91,14 +102,6 @@ func readKinds(dir string) ([]kind, error) {
 		out = append(out, newKind(crd))
 	}
 	return out, nil
-}
-
-// withoutLicence drops the comment that every file begins with.
-func withoutLicence(b []byte) []byte {
-	for bytes.HasPrefix(b, []byte("# Copyright")) || bytes.HasPrefix(b, []byte("# SPDX")) {
-		_, b, _ = bytes.Cut(b, []byte("\n"))
-	}
-	return bytes.TrimSpace(b)
 }
 
 // write makes a folder hold the pages, and no others.

@@ -6,6 +6,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +46,9 @@ spec:
                     maxItems: 3
                     items:
                       type: object
+                      x-kubernetes-validations:
+                      - {rule: "true", message: a part has a size}
+                      - {rule: "true", message: a | b}
                       properties:
                         size: {type: string, description: "Size a|b.", default: big, enum: [big, small]}
           status:
@@ -63,22 +67,52 @@ The [index](README.md#common-fields-of-managed-resources) describes the common f
 
 ## Example
 
-` + "```yaml\nkind: Thing\n```" + `
+` + "```yaml\napiVersion: example.org/v1\nkind: Thing\n```" + `
+
+Other examples:
+
+- [more/things.yaml](EXAMPLES/more/things.yaml)
 
 ## spec.forProvider
 
-Rules: parts or sizes.
+Rules:
 
-| field | type | meaning |
-|---|---|---|
-| ` + "`parts`" + ` | list of object | Required. At most 3 entries. |
-| ` + "`parts[].size`" + ` | string | Size a\|b. Default: ` + "`\"big\"`. One of `big`, `small`." + ` |
+- parts or sizes
+
+<dl markdown="1">
+<dt><a id="spec.forProvider.parts" href="#spec.forProvider.parts"><code>parts</code></a> list of object, required</dt>
+<dd markdown="block">
+
+At most 3 entries.
+
+Rules:
+
+- a part has a size
+- a | b
+
+<details markdown="1">
+<summary>Fields of <code>spec.forProvider.parts[]</code></summary>
+<dl markdown="1">
+<dt><a id="spec.forProvider.parts.size" href="#spec.forProvider.parts.size"><code>size</code></a> string</dt>
+<dd markdown="block">
+
+Size a|b. Default: ` + "`\"big\"`. One of `big`, `small`." + `
+
+</dd>
+</dl>
+</details>
+
+</dd>
+</dl>
 
 ## status.atProvider
 
-| field | type | meaning |
-|---|---|---|
-| ` + "`size`" + ` | time |  |
+<dl markdown="1">
+<dt><a id="status.atProvider.size" href="#status.atProvider.size"><code>size</code></a> time</dt>
+<dd markdown="block">
+
+</dd>
+</dl>
 
 ## Columns of kubectl get
 
@@ -89,23 +123,33 @@ Rules: parts or sizes.
 
 func TestRun(t *testing.T) {
 	crds, examples, out := t.TempDir(), t.TempDir(), t.TempDir()
+	managed := filepath.Join(examples, "managed")
 	for path, content := range map[string]string{
-		filepath.Join(crds, "things.yaml"):    thing,
-		filepath.Join(examples, "thing.yaml"): "# Copyright\n# SPDX\nkind: Thing\n",
-		filepath.Join(out, "gone.md"):         "",
+		filepath.Join(crds, "things.yaml"):             thing,
+		filepath.Join(managed, "thing.yaml"):           "# Copyright\n# SPDX\napiVersion: example.org/v1\nkind: Thing\n",
+		filepath.Join(examples, "more", "things.yaml"): "apiVersion: v1\nkind: Secret\n---\napiVersion: example.org/v1\nkind: Thing\n",
+		filepath.Join(examples, "other.yaml"):          "apiVersion: example.com/v1\nkind: Thing\n",
+		filepath.Join(out, "gone.md"):                  "",
 	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := (&cli{CRDs: []string{crds}, Examples: examples, Out: out}).run(); err != nil {
+	if err := (&cli{CRDs: []string{crds}, Examples: examples, Managed: managed, Out: out}).run(); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := filepath.Rel(out, examples)
+	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(filepath.Join(out, "thing.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(page, string(got)); diff != "" {
+	if diff := cmp.Diff(strings.ReplaceAll(page, "EXAMPLES", folder), string(got)); diff != "" {
 		t.Errorf("-want page, +got page:\n%s", diff)
 	}
 	names, err := filepath.Glob(filepath.Join(out, "*"))

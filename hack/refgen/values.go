@@ -29,14 +29,11 @@ type chart struct {
 	schema extv1.JSONSchemaProps
 }
 
-// A row is a line of a table of values. Without a default the value is not in values.yaml.
-type row struct{ path, kind, standard, meaning string }
-
-// A group is a table of values, with the name and the comment of the object that has them. The first
+// A group is a list of values, with the name and the comment of the object that has them. The first
 // one of a page has neither.
 type group struct {
 	name, comment string
-	rows          []row
+	values        []field
 }
 
 // readChart reads the folder of a chart.
@@ -78,13 +75,11 @@ func (c *chart) page() ([]byte, error) {
 		if g.name != "" {
 			fmt.Fprintf(b, "\n## %s\n\n%s\n", g.name, g.comment)
 		}
-		if len(g.rows) == 0 {
+		if len(g.values) == 0 {
 			continue
 		}
-		b.WriteString("\n| value | type | default | meaning |\n|---|---|---|---|\n")
-		for _, r := range g.rows {
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.path, cell(r.kind), cell(r.standard), cell(r.meaning))
-		}
+		b.WriteString("\n")
+		writeFields(b, g.values)
 	}
 	return b.Bytes(), nil
 }
@@ -113,13 +108,13 @@ func (c *chart) walk(object *yaml.Node, schema extv1.JSONSchemaProps, prefix str
 			*groups = append(*groups, group{name: key.Value, comment: text})
 			place = len(*groups) - 1
 		case nested:
-			(*groups)[index].rows = append((*groups)[index].rows, row{path: path, kind: "object", meaning: text})
+			(*groups)[index].values = append((*groups)[index].values, field{name: path, path: path, kind: "object", meaning: text})
 		default:
 			standard, err := standardOf(v)
 			if err != nil {
 				return errors.Wrapf(err, "value %s", path)
 			}
-			(*groups)[index].rows = append((*groups)[index].rows, rowOf(path, text, standard, p))
+			(*groups)[index].values = append((*groups)[index].values, valueOf(path, text, standard, p))
 		}
 		if !nested {
 			continue
@@ -136,7 +131,7 @@ func (c *chart) walk(object *yaml.Node, schema extv1.JSONSchemaProps, prefix str
 		if !ok || p.Description == "" {
 			return errors.Errorf("%s is neither in values.yaml nor has a description in values.schema.json", prefix+name)
 		}
-		(*groups)[index].rows = append((*groups)[index].rows, rowOf(prefix+name, "", "", p))
+		(*groups)[index].values = append((*groups)[index].values, valueOf(prefix+name, "", "", p))
 	}
 	return nil
 }
@@ -150,12 +145,17 @@ func (c *chart) resolve(p extv1.JSONSchemaProps) (extv1.JSONSchemaProps, bool) {
 	return d, ok
 }
 
-func rowOf(path, comment, standard string, p extv1.JSONSchemaProps) row {
+// valueOf returns a value. Without a default it is not in values.yaml.
+func valueOf(path, comment, standard string, p extv1.JSONSchemaProps) field {
 	if p.Type == "" && len(p.Enum) > 0 {
 		p.Type = "string"
 	}
 	p.Description = strings.TrimSpace(comment + " " + p.Description)
-	return row{path: path, kind: kindOf(p), standard: standard, meaning: meaning(p, false)}
+	f := field{name: path, path: path, kind: kindOf(p), meaning: meaning(p)}
+	if standard != "" {
+		f.meaning += " Default: " + standard + "."
+	}
+	return f
 }
 
 // standardOf returns the default of a value as JSON, which is YAML.

@@ -62,22 +62,57 @@ A thing.
 
 Helm's options ` + "`--set` and `--values`" + ` set them. A value that is not here is refused.
 
-| value | type | default | meaning |
-|---|---|---|---|
-| ` + "`replicas` | integer | `2`" + ` | How many pods run: [docs/proxies.md](../proxies.md). At least 1. |
-| ` + "`labels` | map of string | `{}`" + ` | Labels of the pods. |
-| ` + "`enabled`" + ` | boolean |  | Whether another chart installs it. |
+<dl markdown="1">
+<dt><a id="replicas" href="#replicas"><code>replicas</code></a> integer</dt>
+<dd markdown="block">
+
+How many pods run: [docs/proxies.md](../proxies.md). At least 1. Default: ` + "`2`" + `.
+
+</dd>
+<dt><a id="labels" href="#labels"><code>labels</code></a> map of string</dt>
+<dd markdown="block">
+
+Labels of the pods. Default: ` + "`{}`" + `.
+
+</dd>
+<dt><a id="enabled" href="#enabled"><code>enabled</code></a> boolean</dt>
+<dd markdown="block">
+
+Whether another chart installs it.
+
+</dd>
+</dl>
 
 ## image
 
 Image of the pods.
 
-| value | type | default | meaning |
-|---|---|---|---|
-| ` + "`image.repository` | string | `\"example.org/thing\"`" + ` | Registry and path, a\|b. Without a scheme. |
-| ` + "`image.pullPolicy` | string | `\"Always\"` | When to pull. One of `Always`, `Never`" + `. |
-| ` + "`image.digests`" + ` | object |  | A part of the image. |
-| ` + "`image.digests.agent` | string | `\"\"`" + ` | One digest. |
+<dl markdown="1">
+<dt><a id="image.repository" href="#image.repository"><code>image.repository</code></a> string</dt>
+<dd markdown="block">
+
+Registry and path, a|b. Without a scheme. Default: ` + "`\"example.org/thing\"`" + `.
+
+</dd>
+<dt><a id="image.pullPolicy" href="#image.pullPolicy"><code>image.pullPolicy</code></a> string</dt>
+<dd markdown="block">
+
+When to pull. One of ` + "`Always`" + `, ` + "`Never`" + `. Default: ` + "`\"Always\"`" + `.
+
+</dd>
+<dt><a id="image.digests" href="#image.digests"><code>image.digests</code></a> object</dt>
+<dd markdown="block">
+
+A part of the image.
+
+</dd>
+<dt><a id="image.digests.agent" href="#image.digests.agent"><code>image.digests.agent</code></a> string</dt>
+<dd markdown="block">
+
+One digest. Default: ` + "`\"\"`" + `.
+
+</dd>
+</dl>
 `
 )
 

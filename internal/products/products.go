@@ -24,6 +24,9 @@ const (
 	// Raw is the URL below which the files of the repository are, by their version and path.
 	Raw = "https://raw.githubusercontent.com/" + Owner + "/tailscale-gateway"
 
+	// Site is the URL below which the sites of all versions of the documentation are.
+	Site = "https://" + Owner + ".github.io/tailscale-gateway"
+
 	// Organization is the registry path of all products.
 	Organization = "ghcr.io/" + Owner
 )

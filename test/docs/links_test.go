@@ -27,8 +27,10 @@ var (
 	definition = regexp.MustCompile(`^\s{0,3}\[[^\]]+\]:\s*(\S+)`)
 	heading    = regexp.MustCompile(`^#{1,6}\s+(.*?)\s*#*$`)
 	fence      = regexp.MustCompile("^\\s*(```+|~~~+)")
-	codeSpan   = regexp.MustCompile("`[^`]*`")
-	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	// named matches the anchors of fields of the reference.
+	named    = regexp.MustCompile(`<a id="([^"]+)"`)
+	codeSpan = regexp.MustCompile("`[^`]*`")
+	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	// dropped matches the characters that GitHub leaves out of a heading's anchor
 	// (gjtorikian/html-pipeline, lib/html_pipeline/node_filter/table_of_contents_filter.rb).
 	dropped = regexp.MustCompile(`[^\p{L}\p{M}\p{N}\p{Pc} -]`)
@@ -66,6 +68,9 @@ func parse(text string) page {
 			continue
 		}
 		line = codeSpan.ReplaceAllString(line, "``")
+		for _, m := range named.FindAllStringSubmatch(line, -1) {
+			p.anchors[m[1]] = true
+		}
 		for _, m := range link.FindAllStringSubmatch(line, -1) {
 			p.links = append(p.links, m[1])
 		}
@@ -211,6 +216,11 @@ func TestBroken(t *testing.T) {
 		"Good": {
 			reason: "Links to files, folders, headings and other sites are good.",
 			text:   "# A `b` c's, d\n## Twice\n## Twice\n[x](other.md#the-end) [x](#a-b-cs-d) [x](#twice-1) [x](.) [x](https://example.com/#x)\n",
+		},
+		"Field": {
+			reason: "A field of the reference is an anchor, and one in code is none.",
+			text:   "<dt><a id=\"spec.a\" href=\"#spec.a\">a</a></dt>\n`<a id=\"b\">`\n[x](#spec.a) [x](#b)\n",
+			want:   []string{"docs/page.md: #b: no such heading"},
 		},
 		"NoFile": {
 			reason: "A file that does not exist is reported.",

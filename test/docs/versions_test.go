@@ -137,11 +137,41 @@ func TestVersions(t *testing.T) {
 	}
 	for path, pattern := range map[string]string{
 		"README.md":             `Install Crossplane v(\d+\.\d+) or newer`,
+		"docs/install.md":       `Crossplane v(\d+\.\d+) or newer`,
 		"docs/envoy-gateway.md": `Envoy Gateway\]\([^)]*\), v(\d+\.\d+) or newer`,
 	} {
-		component := map[string]string{"README.md": "Crossplane", "docs/envoy-gateway.md": "Envoy Gateway, for the extension"}[path]
+		component := map[string]string{"README.md": "Crossplane", "docs/install.md": "Crossplane", "docs/envoy-gateway.md": "Envoy Gateway, for the extension"}[path]
 		if v := match(t, path, pattern); v != minimum(component) {
 			t.Errorf("%s states %s %s, want %s", path, component, v, minimum(component))
+		}
+	}
+}
+
+// TestReleases checks that the matrix of docs/compatibility.md has a row for main, with the versions of the
+// other table, and one for each minor release.
+func TestReleases(t *testing.T) {
+	rows := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^\| (main|v\d+\.\d+) \| (.+) \|$`).FindAllStringSubmatch(read(t, "docs/compatibility.md"), -1) {
+		rows[m[1]] = m[2]
+	}
+	now := stated(t)
+	var cells []string
+	for _, component := range []string{"Kubernetes", "Crossplane", "Envoy Gateway, for the extension", "Gateway API, for the extension", "tailscaled, in proxies"} {
+		v := now[component]
+		cell := "(" + v.tested + ")"
+		// Envoy Gateway's chart has the other versions of Gateway API.
+		if component != "Gateway API, for the extension" {
+			cell = v.minimum + " " + cell
+		}
+		cells = append(cells, cell)
+	}
+	if diff := cmp.Diff(strings.Join(cells, " | "), rows["main"]); diff != "" {
+		t.Errorf("-versions, +row of main:\n%s", diff)
+	}
+	for _, m := range released.FindAllString(read(t, "CHANGELOG.md"), -1) {
+		release := regexp.MustCompile(`\d+\.\d+`).FindString(m)
+		if rows["v"+release] == "" {
+			t.Errorf("docs/compatibility.md has no row for v%s", release)
 		}
 	}
 }
