@@ -25,8 +25,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/package/charts"
 )
 
-// installation is the folder of examples that install everything. A test with the build tag integration
-// validates its objects, and TestGitOps in test/e2e applies those of Flux.
+// installation is the folder of examples that install everything. TestInstallSchemas, with the build tag
+// integration, validates its objects.
 const installation = "examples/gitops"
 
 // An installed object is one of a file of installation.
