@@ -233,7 +233,7 @@ GATEWAY_ASSETS = TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSE
 test-controllers: ## Run controllers against a real API server and a simulated Tailscale, and the agent's watch with tailscaled of the oldest, the default and the newest version.
 	$(LAB) build
 	$(LAB) build $(PROXIES)
-	$(CONTROLLER_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 $(TEST_TIMEOUT) ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/app/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./package/charts/ ./package/monitoring/
+	$(CONTROLLER_ASSETS) $(GO_TEST) -tags=integration -count=1 -parallel=48 $(TEST_TIMEOUT) ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./internal/agent/network/ ./extension/ ./extension/app/ ./extension/watch/ ./extension/gateways/ ./extension/policies/ ./extension/references/ ./cluster/acceptance/ ./package/charts/ ./package/monitoring/ ./test/gitops/
 
 .PHONY: test-envoy
 test-envoy: ## Run Envoy Gateway, Envoy and our extension without a cluster.

@@ -38,7 +38,10 @@ import (
 )
 
 // foreign are the groups of examples that others define and that this API server does not serve.
-var foreign = map[string]bool{"apiextensions.crossplane.io": true, "cert-manager.io": true, "platform.example.org": true}
+var foreign = map[string]bool{
+	"apiextensions.crossplane.io": true, "cert-manager.io": true, "platform.example.org": true, "argoproj.io": true,
+	"helm.toolkit.fluxcd.io": true, "kustomize.toolkit.fluxcd.io": true, "source.toolkit.fluxcd.io": true, "kustomize.config.k8s.io": true,
+}
 
 // TestApplyTwice applies every example as GitOps tools do, and then again: nothing may change, not
 // even after Crossplane wrote its fields or another tool applied the same manifest. The golden file
