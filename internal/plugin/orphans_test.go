@@ -63,7 +63,7 @@ type world struct {
 	person      person
 	// starting is called while a command waits.
 	starting func()
-	in          string // Standard input.
+	in       string // Standard input.
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
