@@ -166,8 +166,8 @@ func (s *site) start() {
 	definition.Spec.Group = gatewayv1alpha1.Group
 	definition.Status.SetConditions(condition(apiextv1.TypeEstablished))
 	request := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: meta.FirstTailnetConfigMap, Annotations: map[string]string{meta.AnnotationFirstTailnet: "example"}},
-		Data:       map[string]string{meta.FirstTailnetName: "example"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: meta.FirstTailnetConfigMap},
+		Data:       map[string]string{meta.FirstTailnetName: "example", meta.FirstTailnetCreated: "example"},
 	}
 	for _, o := range []client.Object{provider, function, configuration, definition, request} {
 		if err := s.kube.Create(s.t.Context(), o); err != nil {

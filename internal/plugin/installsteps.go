@@ -117,7 +117,7 @@ func (i *installer) progress() (installation.Progress, error) {
 	})
 	if cm := request.Value; cm != nil {
 		p.Tailnet = cm.Data[meta.FirstTailnetName]
-		p.Created = p.Tailnet != "" && cm.GetAnnotations()[meta.AnnotationFirstTailnet] == p.Tailnet
+		p.Created = p.Tailnet != "" && cm.Data[meta.FirstTailnetCreated] == p.Tailnet
 	}
 	if p.Tailnet != "" {
 		conditions := ask(r, func() ([]causes.Condition, error) {

@@ -71,7 +71,7 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 		progress("drain: cut by a move: %s", f)
 	}
 	// Programs of the lab, whose names have that of the tailnet.
-	closed := j.Close(context.WithoutCancel(ctx), []string{"tailnetsim-one", "kubelet-one"}, sets[0].Controllers())
+	closed := j.Close(context.WithoutCancel(ctx), []string{"tailnetsim-one", "client-one-client", "kubelet-one"}, sets[0].Controllers())
 	progress("drain: the logs of the pods and of what decides on them are in %s", filepath.Join(c.Logs, "drain"))
 	return []Result{
 		plain("drain.lost_requests", float64(len(d.Lost)), "requests", 0),

@@ -128,7 +128,7 @@ func TestRoutes(t *testing.T) {
 				f.Gateway.CronJob.Value = false
 				delete(f.Gateway.Secrets[charts.Extension+"-tls"].Value.Keys, "tls.key")
 			},
-			want: []string{"Secrets are missing: envoy-gateway-system/tailscale-gateway-extension-tls with tls.key"}, fix: "helm upgrade --install tailscale-gateway-extension ",
+			want: []string{"Secrets are missing: envoy-gateway-system/tailscale-gateway-extension-tls with tls.key"}, fix: "put a new certificate into the Secret",
 		},
 		"NoCRD": {
 			reason: "Kinds that nobody defines are named, with what defines them.",
