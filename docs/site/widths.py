@@ -17,7 +17,7 @@ from pathlib import Path
 WIDTH = 400
 RESULT = re.compile(r"<li>([^<]*): (\d+)</li>")
 
-# A browser without a window is 500 pixels wide at least, so each page is in a frame of its own.
+# A browser without a window is 500 pixels wide at least, so each page is in a separate frame.
 PROBE = """<!DOCTYPE html>
 <meta charset="utf-8">
 <title>Widths</title>

@@ -65,7 +65,7 @@ func (c *checkCmd) options(f kubeFlags) check.Options {
 
 // Run checks the cluster.
 func (c *checkCmd) Run(s *session, f *kubeFlags) error {
-	listed, err := c.images(s.in)
+	listed, err := c.images(s.input)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *session) judge(r *reader, listed []string) (check.Report, error) {
 const maxList = 1 << 20
 
 // images returns the images of the list that the caller named, and nil without one.
-func (c *checkCmd) images(in io.Reader) ([]string, error) {
+func (c *checkCmd) images(input io.Reader) ([]string, error) {
 	switch c.Images {
 	case "":
 		return nil, nil
@@ -122,9 +122,9 @@ func (c *checkCmd) images(in io.Reader) ([]string, error) {
 			return nil, errors.Wrap(err, "cannot read the list of images")
 		}
 		defer func() { _ = f.Close() }()
-		in = f
+		input = f
 	}
-	b, err := io.ReadAll(io.LimitReader(in, maxList))
+	b, err := io.ReadAll(io.LimitReader(input, maxList))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read the list of images")
 	}

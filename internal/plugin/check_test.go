@@ -108,20 +108,20 @@ func TestCheckImages(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		in     string
+		input  string
 		images string
 		code   int
 		errs   string
 	}{
 		"File":   {reason: "A list is read before the cluster.", images: file, code: ExitFound},
 		"Absent": {reason: "A file that does not exist is no empty list.", images: file + ".gz", code: ExitFailed, errs: "error: cannot read the list of images: open "},
-		"Input":  {reason: "Standard input can have it.", in: "agent@sha256:" + strings.Repeat("a", 64), images: "-", code: ExitFound},
+		"Input":  {reason: "Standard input can have it.", input: "agent@sha256:" + strings.Repeat("a", 64), images: "-", code: ExitFound},
 		"Empty":  {reason: "An empty list compares nothing.", images: "-", code: ExitFailed, errs: `error: cannot use the list of images "-": the list has no image with a digest`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.in = tc.in
+			w.input = tc.input
 			code, _, errs := w.run("check", "--images="+tc.images)
 			if code != tc.code || !strings.HasPrefix(errs, tc.errs) || (errs == "") != (tc.errs == "") {
 				t.Errorf("%s\ncheck --images=%s: code %d, %s", tc.reason, tc.images, code, errs)

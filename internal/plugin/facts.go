@@ -115,8 +115,8 @@ func (r *reader) readFacts() (check.Facts, error) {
 	return f, r.failure
 }
 
-// objects returns the objects of users with what is composed from them, and how much they use of limits. What the caller
-// may read is there also if other kinds are not.
+// objects returns the objects of users with what is composed from them, and how much they use of limits. Each kind that the
+// caller may read is there, also if others are not.
 func (r *reader) objects() (check.Answer[[]causes.Object], check.Answer[[]check.Usage]) {
 	used := newUsages(r.at)
 	found := ask(r, func() (inventory, error) { return readObjects(r.ctx, r.kube, "", used.add) })
@@ -320,7 +320,7 @@ func (r *reader) release(chart string, o metav1.Object) {
 		r.releases = map[string]check.Release{}
 	}
 	name, namespace := a[check.AnnotationRelease], a[annotationReleaseNamespace]
-	// Users run the commands that name the release. What is no name, such as a flag, is not from Helm.
+	// Users run the commands that name the release. Helm writes names: anything else, such as a flag, is from somebody else.
 	if _, ok := r.releases[chart]; ok || len(validation.IsDNS1123Subdomain(name)) > 0 || len(validation.IsDNS1123Label(namespace)) > 0 {
 		return
 	}

@@ -249,11 +249,11 @@ func TestRouteOf(t *testing.T) {
 	want := check.Route{
 		Reference: causes.Reference{Kind: "GRPCRoute", Namespace: "shop", Name: "web"}, Created: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC),
 		References: []check.ResolvedReferences{{
-			Controller: "gateway.envoyproxy.io/gatewayclass-controller", Status: "False", Reason: "BackendNotFound", Message: "not found", Current: true, Since: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC),
+			Controller: "gateway.envoyproxy.io/gatewayclass-controller", Status: "False", Reason: "BackendNotFound", Message: "not found", Current: true, Changed: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC),
 		}},
 	}
 	got, ok := routeOf(object(t, head+ours+status))
-	got.Created, got.References[0].Since = got.Created.UTC(), got.References[0].Since.UTC()
+	got.Created, got.References[0].Changed = got.Created.UTC(), got.References[0].Changed.UTC()
 	if diff := gocmp.Diff(want, got); diff != "" || !ok {
 		t.Errorf("routeOf(...): %t, -want, +got:\n%s", ok, diff)
 	}

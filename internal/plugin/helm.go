@@ -35,8 +35,8 @@ const maxComplaint = 2000
 type helmProgram struct {
 	ctx context.Context //nolint:containedctx // It lives for one command.
 
-	// in is the caller's standard input, for values from there.
-	in io.Reader
+	// input is the caller's standard input, for values from there.
+	input io.Reader
 }
 
 // run runs Helm, and returns its standard output.
@@ -52,7 +52,7 @@ func (h helmProgram) run(args ...string) (string, error) {
 	out, complaint := &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, complaint
 	if slices.Contains(args, "--values=-") {
-		cmd.Stdin = h.in
+		cmd.Stdin = h.input
 	}
 	if err := cmd.Run(); err != nil {
 		complaints := text.Cut(strings.TrimSpace(text.Visible(complaint.String())), maxComplaint)

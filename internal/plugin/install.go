@@ -44,7 +44,7 @@ type installCmd struct {
 	CrossplaneAccount   string `default:"crossplane" help:"Service account that Crossplane runs as." group:"Names"`
 
 	DryRun  bool          `help:"Print what the command would do, and change nothing in the cluster or the tailnet."`
-	Yes     bool          `help:"Ask nothing. The command also asks nothing if its standard input is no terminal."`
+	NoInput bool          `name:"yes" help:"Ask nothing. The command also asks nothing if its standard input is no terminal."`
 	Timeout time.Duration `default:"5m" help:"How long to wait until the installation is ready."`
 	Output  string        `short:"o" default:"text" enum:"text,json,yaml" help:"Format: text, json or yaml." placeholder:"FORMAT"`
 }
@@ -190,7 +190,7 @@ func (i *installer) proceed(report *installReport) error {
 	}
 	for n := range report.Steps {
 		s := &report.Steps[n]
-		if s.State != installation.Do {
+		if s.State != installation.Action {
 			continue
 		}
 		i.say("%s ...\n", Quoted(s.Summary))

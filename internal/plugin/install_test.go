@@ -383,29 +383,29 @@ func TestInstallQuestions(t *testing.T) {
 		answers string
 		args    []string
 		code    int
-		asked   []string
+		prompts []string
 		planned string
 	}{
-		"No":     {reason: "The last question is whether to go on.", answers: "y\nexample\n" + simtest.ClientID + "\nn\n", code: ExitFound, asked: []string{"Install it into namespace crossplane-system?", "Name of the first TailscaleTailnet", "Client ID", "not shown", "Do this?"}, planned: "install Crossplane"},
-		"Named":  {reason: "A Secret may be named instead.", answers: "n\nexample\n\noauth\n", code: ExitFound, asked: []string{"Name of the Secret in namespace crossplane-system:"}, planned: "Secret crossplane-system/oauth does not exist"},
-		"Bad":    {reason: "An answer is checked as a flag is.", answers: "n\nNo Name\n\noauth\n", code: ExitFailed, asked: []string{"--tailnet: "}},
-		"Gone":   {reason: "Without an answer, nothing happens.", answers: "", code: ExitFailed, asked: []string{"cannot read the answer"}},
+		"No":     {reason: "The last question is whether to go on.", answers: "y\nexample\n" + simtest.ClientID + "\nn\n", code: ExitFound, prompts: []string{"Install it into namespace crossplane-system?", "Name of the first TailscaleTailnet", "Client ID", "not shown", "Do this?"}, planned: "install Crossplane"},
+		"Named":  {reason: "A Secret may be named instead.", answers: "n\nexample\n\noauth\n", code: ExitFound, prompts: []string{"Name of the Secret in namespace crossplane-system:"}, planned: "Secret crossplane-system/oauth does not exist"},
+		"Bad":    {reason: "An answer is checked as a flag is.", answers: "n\nNo Name\n\noauth\n", code: ExitFailed, prompts: []string{"--tailnet: "}},
+		"Gone":   {reason: "Without an answer, nothing happens.", answers: "", code: ExitFailed, prompts: []string{"cannot read the answer"}},
 		"Silent": {reason: "With --yes, nobody is asked.", args: []string{"--yes"}, code: ExitFound, planned: "Crossplane is not installed"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			s.in, s.person = tc.answers, person{present: func() bool { return true }, hidden: func(context.Context) (string, error) { return simtest.ClientSecret, nil }}
+			s.input, s.person = tc.answers, person{present: func() bool { return true }, hidden: func(context.Context) (string, error) { return simtest.ClientSecret, nil }}
 			code, out, errs := s.install(tc.args...)
 			if code != tc.code || !strings.Contains(out, tc.planned) {
 				t.Errorf("%s\ninstall: code %d:\n%s%s", tc.reason, code, errs, out)
 			}
-			for _, want := range tc.asked {
+			for _, want := range tc.prompts {
 				if !strings.Contains(errs, want) {
 					t.Errorf("%s\ninstall: no question %q:\n%s", tc.reason, want, errs)
 				}
 			}
-			if len(tc.asked) == 0 && errs != "" {
+			if len(tc.prompts) == 0 && errs != "" {
 				t.Errorf("%s\ninstall: asked %q", tc.reason, errs)
 			}
 			if len(s.upgrades()) > 0 || s.credential() != nil {

@@ -54,7 +54,7 @@ func newInstaller(s *session, c *installCmd, f kubeFlags) (*installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &installer{session: s, cmd: c, kube: kube, server: server, helm: helmProgram{ctx: s.ctx, in: s.in}, options: c.options(f)}, nil
+	return &installer{session: s, cmd: c, kube: kube, server: server, helm: helmProgram{ctx: s.ctx, input: s.input}, options: c.options(f)}, nil
 }
 
 func (i *installer) reader() *reader {
@@ -162,7 +162,7 @@ func (i *installer) readClient() error {
 }
 
 func (i *installer) clientSecret() (string, error) {
-	var in io.Reader
+	var input io.Reader
 	switch i.cmd.ClientSecretFile {
 	case "":
 		if !i.asks() {
@@ -173,16 +173,16 @@ func (i *installer) clientSecret() (string, error) {
 		fmt.Fprintln(i.session.errs)
 		return secret, err
 	case "-":
-		in = i.session.in
+		input = i.session.input
 	default:
 		f, err := os.Open(i.cmd.ClientSecretFile)
 		if err != nil {
 			return "", errors.Wrap(err, "--client-secret-file")
 		}
 		defer f.Close() //nolint:errcheck // It is only read.
-		in = f
+		input = f
 	}
-	b, err := io.ReadAll(io.LimitReader(in, maxSecretFile))
+	b, err := io.ReadAll(io.LimitReader(input, maxSecretFile))
 	return string(b), errors.Wrap(err, "--client-secret-file")
 }
 

@@ -87,7 +87,7 @@ func readObjects(ctx context.Context, kube client.Client, namespace string, visi
 	return out, nil
 }
 
-// pageOf calls fn for each page of a list. Each page has a list of its own: a decoder may reuse the items of an old one.
+// pageOf calls fn for each page of a list. Each page has a new list: a decoder may reuse the items of an old one.
 func pageOf[L client.ObjectList](ctx context.Context, kube client.Reader, newList func() L, fn func(L), o ...client.ListOption) error {
 	for next := ""; ; {
 		l := newList()

@@ -63,7 +63,7 @@ type world struct {
 	person      person
 	// starting is called while a command waits.
 	starting func()
-	in       string // Standard input.
+	input    string // Standard input.
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -137,7 +137,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 func (w *world) run(args ...string) (int, string, string) {
 	w.t.Helper()
 	out, errs := &bytes.Buffer{}, &bytes.Buffer{}
-	s := &session{ctx: w.t.Context(), in: strings.NewReader(w.in), out: out, errs: errs, time: w.clock, kube: func() (client.Client, error) { return w.kube, nil }}
+	s := &session{ctx: w.t.Context(), input: strings.NewReader(w.input), out: out, errs: errs, time: w.clock, kube: func() (client.Client, error) { return w.kube, nil }}
 	s.server = func() (server, error) {
 		return &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}, FakedServerVersion: &version.Info{GitVersion: "v1.35.4"}}, nil
 	}

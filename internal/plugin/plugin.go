@@ -83,11 +83,11 @@ func (f kubeFlags) config() (*rest.Config, error) {
 
 // A session is what commands work with.
 type session struct {
-	ctx  context.Context //nolint:containedctx // Kong calls commands without parameters.
-	in   io.Reader
-	out  io.Writer
-	errs io.Writer
-	kube func() (client.Client, error)
+	ctx   context.Context //nolint:containedctx // Kong calls commands without parameters.
+	input io.Reader
+	out   io.Writer
+	errs  io.Writer
+	kube  func() (client.Client, error)
 	// server returns what answers what the API server is and serves.
 	server func() (server, error)
 	time   clock.PassiveClock
@@ -99,7 +99,7 @@ type session struct {
 // Run runs a command and returns its exit code.
 func Run(ctx context.Context, args []string, out, errs io.Writer) int {
 	c := &cli{}
-	s := &session{ctx: ctx, in: os.Stdin, out: out, errs: errs, time: clock.RealClock{}, wait: pause, person: terminal()}
+	s := &session{ctx: ctx, input: os.Stdin, out: out, errs: errs, time: clock.RealClock{}, wait: pause, person: terminal()}
 	s.kube = func() (client.Client, error) { return connect(c.Cluster) }
 	s.server = func() (server, error) {
 		cfg, err := c.Cluster.config()

@@ -67,14 +67,14 @@ func interruptible(ctx context.Context, read func() (string, error)) (string, er
 // asks reports whether the command may ask questions.
 func (i *installer) asks() bool {
 	p := i.session.person
-	return !i.cmd.Yes && p.present != nil && p.present()
+	return !i.cmd.NoInput && p.present != nil && p.present()
 }
 
 // question asks, and returns the answer in one line.
 func (i *installer) question(text string) (string, error) {
 	fmt.Fprint(i.session.errs, text+" ")
 	if i.lines == nil {
-		i.lines = bufio.NewReader(io.LimitReader(i.session.in, maxAnswers))
+		i.lines = bufio.NewReader(io.LimitReader(i.session.input, maxAnswers))
 	}
 	return interruptible(i.session.ctx, func() (string, error) {
 		line, err := i.lines.ReadString('\n')

@@ -61,7 +61,7 @@ func routeOf(u *unstructured.Unstructured) (check.Route, bool) {
 			if c.Type == string(gwapiv1.RouteConditionResolvedRefs) {
 				out.References = append(out.References, check.ResolvedReferences{
 					Controller: string(p.ControllerName), Status: string(c.Status), Reason: c.Reason, Message: c.Message,
-					Current: c.ObservedGeneration == u.GetGeneration(), Since: c.LastTransitionTime.Time,
+					Current: c.ObservedGeneration == u.GetGeneration(), Changed: c.LastTransitionTime.Time,
 				})
 			}
 		}

@@ -30,10 +30,10 @@ func TestStarter(t *testing.T) {
 		err error
 	}
 	errBoom := errors.New("boom")
-	no, yes, unknown := answer{}, answer{ok: true}, answer{err: errBoom}
+	denial, grant, failure := answer{}, answer{ok: true}, answer{err: errBoom}
 	type want struct {
-		added    bool
-		after    time.Duration
+		started  bool
+		delay    time.Duration
 		messages int
 		err      error
 	}
@@ -45,29 +45,29 @@ func TestStarter(t *testing.T) {
 	}{
 		"AtOnce": {
 			reason:  "With its permissions, the provider adds the controllers at once.",
-			answers: []answer{yes},
-			want:    want{added: true},
+			answers: []answer{grant},
+			want:    want{started: true},
 		},
 		"Late": {
 			reason:  "Permissions that come late are waited for, with one message at the beginning and one at the end.",
-			answers: []answer{no, no, no, yes},
-			want:    want{added: true, after: 3 * permissionInterval, messages: 2},
+			answers: []answer{denial, denial, denial, grant},
+			want:    want{started: true, delay: 3 * permissionInterval, messages: 2},
 		},
 		"Unknown": {
 			reason:  "An API server that does not answer grants nothing, and refuses nothing.",
-			answers: []answer{unknown, unknown, yes},
-			want:    want{added: true, after: 2 * permissionInterval, messages: 2},
+			answers: []answer{failure, failure, grant},
+			want:    want{started: true, delay: 2 * permissionInterval, messages: 2},
 		},
 		"Never": {
 			reason:  "Without permissions the provider waits until it is stopped, which is no failure.",
-			answers: []answer{no},
-			want:    want{after: time.Hour, messages: 1},
+			answers: []answer{denial},
+			want:    want{delay: time.Hour, messages: 1},
 		},
 		"Failure": {
 			reason:  "Controllers that cannot be added end the provider.",
-			answers: []answer{yes},
+			answers: []answer{grant},
 			add:     errBoom,
-			want:    want{added: true, err: errBoom},
+			want:    want{started: true, err: errBoom},
 		},
 	}
 	for name, tc := range cases {
@@ -85,11 +85,11 @@ func TestStarter(t *testing.T) {
 						return a.ok, a.err
 					},
 					add: func(context.Context) error {
-						got.added = true
+						got.started = true
 						return tc.add
 					},
 				}.Start(ctx)
-				got.after, got.messages = time.Since(began), len(log.info)
+				got.delay, got.messages = time.Since(began), len(log.info)
 				if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{}), cmpopts.EquateErrors()); diff != "" {
 					t.Errorf("\n%s\nStart(...): -want, +got:\n%s", tc.reason, diff)
 				}

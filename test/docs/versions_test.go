@@ -154,10 +154,10 @@ func TestReleases(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\| (main|v\d+\.\d+) \| (.+) \|$`).FindAllStringSubmatch(read(t, "docs/compatibility.md"), -1) {
 		rows[m[1]] = m[2]
 	}
-	now := stated(t)
+	versions := stated(t)
 	var cells []string
 	for _, component := range []string{"Kubernetes", "Crossplane", "Envoy Gateway, for the extension", "Gateway API, for the extension", "tailscaled, in proxies"} {
-		v := now[component]
+		v := versions[component]
 		cell := "(" + v.tested + ")"
 		// Envoy Gateway's chart has the other versions of Gateway API.
 		if component != "Gateway API, for the extension" {

@@ -53,7 +53,7 @@ func (w walk) follow(t *testing.T) string {
 	steps := strings.Split("\n## 1. "+page, "\n## ")[1:]
 	for i, step := range steps {
 		if !strings.HasPrefix(step, fmt.Sprintf("%d. ", i+1)) {
-			// What follows the last step.
+			// The last step was the one before.
 			if steps = steps[:i]; i != 5 {
 				t.Errorf("%s has %d steps, want 5", getStarted, i)
 			}
@@ -98,7 +98,7 @@ func laptop(t *testing.T) string {
 	return filepath.Dir(writeFile(t, "curl", fmt.Sprintf("#!/bin/sh\ncd %q && exec %q tailnet-curl \"$@\"\n", root, lab), 0o700))
 }
 
-// writeFile writes a file of its own folder, and returns its path.
+// writeFile writes a file in a new folder, and returns its path.
 func writeFile(t *testing.T, name, content string, mode os.FileMode) string {
 	t.Helper()
 	f := filepath.Join(t.TempDir(), name)

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -161,9 +162,7 @@ func TestInstallSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := struct {
-		Data map[string]string `json:"data"`
-	}{}
+	settings := corev1.ConfigMap{}
 	if err := yaml.UnmarshalStrict(b, &settings); err != nil {
 		t.Fatal(err)
 	}

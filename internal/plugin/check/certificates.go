@@ -137,19 +137,19 @@ func untrusted(f Facts, name string) string {
 	for _, c := range s.Chain[1:] {
 		intermediates.AddCert(c)
 	}
-	for _, by := range sorted(trusted) {
-		if len(trusted[by]) == 0 {
+	for _, name := range sorted(trusted) {
+		if len(trusted[name]) == 0 {
 			continue
 		}
 		roots := x509.NewCertPool()
-		for _, c := range trusted[by] {
+		for _, c := range trusted[name] {
 			roots.AddCert(c)
 		}
 		_, err := s.Chain[0].Verify(x509.VerifyOptions{
 			Roots: roots, Intermediates: intermediates, CurrentTime: f.At, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 		})
 		if err != nil {
-			return "Secret " + by
+			return "Secret " + name
 		}
 	}
 	return ""

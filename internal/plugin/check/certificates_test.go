@@ -20,17 +20,17 @@ func TestCertificates(t *testing.T) {
 		client       = charts.Extension + "-client"
 	)
 	// A leaf lives for 365 days, with the skew of clocks before its begin.
-	before := func(days int) map[string]Answer[Secret] { return secrets(t, at.AddDate(0, 0, -days)) }
+	issued := func(days int) map[string]Answer[Secret] { return secrets(t, at.AddDate(0, 0, -days)) }
 	cases := map[string]struct {
 		reason string
 		change func(*Facts)
 		want   []Finding
 	}{
-		"Fresh": {reason: "A certificate of which two thirds are left is right.", change: func(f *Facts) { f.Gateway.Secrets = before(120) }},
-		"Due":   {reason: "The CronJob that renews it may run within a day.", change: func(f *Facts) { f.Gateway.Secrets = before(250) }},
+		"Fresh": {reason: "A certificate of which two thirds are left is right.", change: func(f *Facts) { f.Gateway.Secrets = issued(120) }},
+		"Due":   {reason: "The CronJob that renews it may run within a day.", change: func(f *Facts) { f.Gateway.Secrets = issued(250) }},
 		"Late": {
 			reason: "A certificate that nobody renewed in time will end.",
-			change: func(f *Facts) { f.Gateway.Secrets = before(300) },
+			change: func(f *Facts) { f.Gateway.Secrets = issued(300) },
 			want: []Finding{{
 				Status: Warning, Summary: "Certificates of the extension were not renewed in time: Secret " + prefix + "-client ends 2027-02-01, " + prefix + "-envoy ends 2027-02-01, " + prefix + "-tls ends 2027-02-01",
 				Impact: "When they end, changes of routes have no effect.", Fix: job,
@@ -45,7 +45,7 @@ func TestCertificates(t *testing.T) {
 		},
 		"OtherAuthority": {
 			reason: "Envoy Gateway trusts the authority in its own Secret.",
-			change: func(f *Facts) { f.Gateway.Secrets[secretAuthority] = before(1)[secretAuthority] },
+			change: func(f *Facts) { f.Gateway.Secrets[secretAuthority] = issued(1)[secretAuthority] },
 			want: []Finding{{
 				Status:  Wrong,
 				Summary: "Certificates of the extension are not by the authority that the other side trusts: Secret " + prefix + "-tls is not by an authority of Secret tailscale-gateway-extension-ca", Impact: disconnected, Fix: job,
@@ -55,7 +55,7 @@ func TestCertificates(t *testing.T) {
 			reason: "The extension trusts the authority beside the client's certificate.",
 			change: func(f *Facts) {
 				s := f.Gateway.Secrets[client].Value
-				s.Chain = before(1)[client].Value.Chain
+				s.Chain = issued(1)[client].Value.Chain
 				f.Gateway.Secrets[client] = Answer[Secret]{Value: s}
 			},
 			want: []Finding{{
@@ -75,7 +75,7 @@ func TestCertificates(t *testing.T) {
 		"CertManager": {
 			reason: "cert-manager says why it does not renew.",
 			change: func(f *Facts) {
-				s := before(400)[client].Value
+				s := issued(400)[client].Value
 				s.CertManager = client
 				f.Gateway.Secrets[client], f.Gateway.CronJob.Value = Answer[Secret]{Value: s}, false
 			},
@@ -87,7 +87,7 @@ func TestCertificates(t *testing.T) {
 		"Existing": {
 			reason: "The chart does not renew what a user created.",
 			change: func(f *Facts) {
-				f.Gateway.Secrets[client], f.Gateway.CronJob.Value = before(400)[client], false
+				f.Gateway.Secrets[client], f.Gateway.CronJob.Value = issued(400)[client], false
 			},
 			want: []Finding{{
 				Status: Wrong, Summary: "Certificates of the extension are expired: Secret " + prefix + "-client ended 2026-10-24", Impact: disconnected,
@@ -102,7 +102,7 @@ func TestCertificates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := Facts{At: at, Gateway: GatewayFacts{CronJob: Answer[bool]{Value: true}, Secrets: before(1)}}
+			f := Facts{At: at, Gateway: GatewayFacts{CronJob: Answer[bool]{Value: true}, Secrets: issued(1)}}
 			tc.change(&f)
 			if diff := cmp.Diff(tc.want, certificates(f, defaults()).findings); diff != "" {
 				t.Errorf("%s\ncertificates(...): -want, +got:\n%s", tc.reason, diff)

@@ -46,7 +46,7 @@ type limitDefinition struct {
 	impact, fix string
 }
 
-const newcomers = "What serves stays beyond it, and newcomers get no place."
+const newcomers = "Beyond it, all that serves stays, and newcomers get no place."
 
 func limitDefinitions() []limitDefinition {
 	return []limitDefinition{

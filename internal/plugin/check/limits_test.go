@@ -25,7 +25,7 @@ func TestLimits(t *testing.T) {
 		usages []Usage
 		want   []string
 	}{
-		"Below": {reason: "What is below four fifths is not near.", usages: []Usage{use("a", LimitTargets, 1638), use("a", LimitCertificates, 119)}},
+		"Below": {reason: "Less than four fifths is not near.", usages: []Usage{use("a", LimitTargets, 1638), use("a", LimitCertificates, 119)}},
 		"Near": {
 			reason: "Four fifths are near.", usages: []Usage{use("a", LimitTargets, 1639), use("a", LimitCertificates, 120)},
 			want: []string{

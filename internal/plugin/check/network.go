@@ -120,16 +120,16 @@ func network(f Facts, o Options) result {
 			}
 		}
 		if len(denied) > 0 {
-			pods, by := blocked(denied)
+			pods, names := blocked(denied)
 			out.findings = append(out.findings, Finding{
-				Status: Wrong, Summary: fmt.Sprintf("NetworkPolicies keep %s from %s, %s port %d: %s (pods %s)", c.from, c.target(), c.port.Protocol, c.port.Number, by, pods),
+				Status: Wrong, Summary: fmt.Sprintf("NetworkPolicies keep %s from %s, %s port %d: %s (pods %s)", c.from, c.target(), c.port.Protocol, c.port.Number, names, pods),
 				Impact: c.impact, Fix: o.policyFix(denied[0], c),
 			})
 		}
 		if len(unclear) > 0 {
-			pods, by := blocked(unclear)
+			pods, names := blocked(unclear)
 			out.findings = append(out.findings, Finding{
-				Status: Unknown, Summary: fmt.Sprintf("whether NetworkPolicies let %s reach %s, %s port %d: it depends on the cluster's network, by %s (pods %s)", c.from, c.target(), c.port.Protocol, c.port.Number, by, pods),
+				Status: Unknown, Summary: fmt.Sprintf("whether NetworkPolicies let %s reach %s, %s port %d: it depends on the cluster's network, by %s (pods %s)", c.from, c.target(), c.port.Protocol, c.port.Number, names, pods),
 			})
 		}
 	}
@@ -152,14 +152,14 @@ func byNamespace(policies []networkingv1.NetworkPolicy) map[string][]networkingv
 
 // blocked returns the pods of blockages and the policies that they are from, each at most three.
 func blocked(all []blockage) (pods, policies string) {
-	var names, by []string
+	var names, denials []string
 	for _, b := range all {
 		names = append(names, b.pod)
-		by = append(by, b.Policies...)
+		denials = append(denials, b.Policies...)
 	}
 	slices.Sort(names)
-	slices.Sort(by)
-	return listed(slices.Compact(names)), listed(slices.Compact(by))
+	slices.Sort(denials)
+	return listed(slices.Compact(names)), listed(slices.Compact(denials))
 }
 
 // policyFix says which policy of which namespace to change.
@@ -179,12 +179,12 @@ func (n NetworkFacts) verdict(policies map[string][]networkingv1.NetworkPolicy, 
 		return n.api(policies[pod.Namespace], pod)
 	}
 	worst := reach.Verdict{Answer: reach.Allowed}
-	for _, to := range n.Pods.Value[c.to] {
-		both := slices.Concat(policies[pod.Namespace], policies[to.Namespace])
-		if to.Namespace == pod.Namespace {
+	for _, peer := range n.Pods.Value[c.to] {
+		both := slices.Concat(policies[pod.Namespace], policies[peer.Namespace])
+		if peer.Namespace == pod.Namespace {
 			both = policies[pod.Namespace]
 		}
-		worst = reach.Both(worst, reach.Connection(both, pod, to, c.port))
+		worst = reach.Both(worst, reach.Connection(both, pod, peer, c.port))
 	}
 	return worst
 }

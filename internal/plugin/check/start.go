@@ -45,8 +45,8 @@ type ResolvedReferences struct {
 	// Current reports that the controller has seen the last change of the route.
 	Current bool
 
-	// Since is when the status last changed.
-	Since time.Time
+	// Changed is when the status last changed.
+	Changed time.Time
 }
 
 // NewerKinds returns the kinds of ours that are younger than the start of Envoy Gateway, in the order in which an
@@ -111,7 +111,7 @@ func statuses(f Facts) (served, refused string) {
 		for _, s := range r.References {
 			switch {
 			case s.Controller != controller || !s.Current:
-			case s.Status == "True" && (!r.Created.Before(created) || !s.Since.Before(created)):
+			case s.Status == "True" && (!r.Created.Before(created) || !s.Changed.Before(created)):
 				return r.String(), ""
 			case s.Status == "False" && (s.Reason == string(gwapiv1.RouteReasonBackendNotFound) || s.Reason == string(gwapiv1.RouteReasonInvalidKind)):
 				refused = cmp.Or(refused, fmt.Sprintf("%s has no backend for it: %s", r, cmp.Or(s.Message, s.Reason)))

@@ -13,7 +13,7 @@ import (
 )
 
 // routeTo returns a route to our kinds with a status of Envoy Gateway.
-func routeTo(created time.Time, status, reason string, since time.Time) Route {
+func routeTo(created time.Time, status, reason string, changed time.Time) Route {
 	message := ""
 	if status == "False" {
 		message = "custom backend TailscaleServices shop/web not found"
@@ -21,7 +21,7 @@ func routeTo(created time.Time, status, reason string, since time.Time) Route {
 	return Route{
 		Reference: causes.Reference{Kind: "HTTPRoute", Namespace: "shop", Name: "web"}, Created: created,
 		References: []ResolvedReferences{{
-			Controller: "gateway.envoyproxy.io/gatewayclass-controller", Status: status, Reason: reason, Message: message, Current: true, Since: since,
+			Controller: "gateway.envoyproxy.io/gatewayclass-controller", Status: status, Reason: reason, Message: message, Current: true, Changed: changed,
 		}},
 	}
 }
@@ -62,7 +62,7 @@ func TestStart(t *testing.T) {
 		"Reinstalled": {reason: "If revisions stayed, all is right.", routes: Answer[[]Route]{Value: []Route{serves}}, change: keepRevisions, want: nil},
 		"Old":         {reason: "A status that is older than the kinds shows nothing.", routes: Answer[[]Route]{Value: []Route{routeTo(created.Add(-time.Hour), "True", "ResolvedRefs", created.Add(-time.Minute))}}, want: warn(services, "No route shows whether it does.")},
 		"NotCurrent": {
-			reason: "Nor does a status of an earlier spec.", routes: Answer[[]Route]{Value: []Route{{Created: at, References: []ResolvedReferences{{Controller: "gateway.envoyproxy.io/gatewayclass-controller", Status: "True", Since: at}}}}},
+			reason: "Nor does a status of an earlier spec.", routes: Answer[[]Route]{Value: []Route{{Created: at, References: []ResolvedReferences{{Controller: "gateway.envoyproxy.io/gatewayclass-controller", Status: "True", Changed: at}}}}},
 			want: warn(services, "No route shows whether it does."),
 		},
 		"OtherController": {reason: "Nor does what another controller says.", routes: Answer[[]Route]{Value: []Route{other(serves)}}, want: warn(services, "No route shows whether it does.")},

@@ -133,7 +133,7 @@ const (
 )
 
 func release(f Facts, o Options) Step {
-	s := Step{Name: StepRelease, State: Do, Helm: o.upgrade(f)}
+	s := Step{Name: StepRelease, State: Action, Helm: o.upgrade(f)}
 	s.Command = o.printed(s.Helm)
 	r := f.Release.Value
 	name := o.Namespace + "/" + o.Release
@@ -177,11 +177,11 @@ func elsewhere(f Facts, o Options) string {
 }
 
 // older reports whether a version is older than another. A version that cannot be read is not.
-func older(v, than string) bool {
+func older(v, other string) bool {
 	a, err := version.ParseSemantic(v)
 	if err != nil {
 		return false
 	}
-	b, err := version.ParseSemantic(than)
+	b, err := version.ParseSemantic(other)
 	return err == nil && a.LessThan(b)
 }

@@ -19,8 +19,8 @@ const (
 	// OK needs nothing: it is so already.
 	OK State = "OK"
 
-	// Do is what the command does.
-	Do State = "Do"
+	// Action is what the command does.
+	Action State = "Do"
 
 	// Yours is what the caller does. It does not block the others.
 	Yours State = "Yours"
@@ -94,7 +94,7 @@ func Make(f Facts, o Options) Plan {
 	p.Steps = append(p.Steps, credential(f, o))
 	p.Steps = append(p.Steps, tailnet(f, o)...)
 	p.Steps = append(p.Steps, release(f, o))
-	p.Steps = append(p.Steps, Step{Name: StepWait, State: Do, Summary: wait(f, o)})
+	p.Steps = append(p.Steps, Step{Name: StepWait, State: Action, Summary: wait(f, o)})
 	return p
 }
 
@@ -126,7 +126,7 @@ func requirements(f Facts, o Options) []Step {
 			s.Name, s.Helm = StepCrossplane, o.crossplane()
 			s.Command = o.printed(s.Helm)
 			if o.Crossplane {
-				s.State, s.Summary = Do, "install Crossplane into namespace "+o.Check.CrossplaneNamespace
+				s.State, s.Summary = Action, "install Crossplane into namespace "+o.Check.CrossplaneNamespace
 			} else {
 				s.State, s.Next = Blocked, "add --crossplane, which runs the command, or run it yourself; --crossplane-namespace names where Crossplane is"
 			}
@@ -160,7 +160,7 @@ func namespace(f Facts, o Options) []Step {
 	case o.Crossplane && o.Namespace == o.Check.CrossplaneNamespace && !check.HasCrossplane(f.Cluster, o.Check):
 		return nil
 	default:
-		s.State, s.Summary = Do, "create namespace "+o.Namespace
+		s.State, s.Summary = Action, "create namespace "+o.Namespace
 		s.Command = o.Check.Kubectl() + " create namespace " + check.Quote(o.Namespace)
 	}
 	return []Step{s}

@@ -402,7 +402,7 @@ func TestPolicy(t *testing.T) {
 			content: "{\n  \"tagOwners\": {\n    \"tag:k8s\": [\"tag:k8s-operator\"],\n  },\n}\n",
 		},
 		"Merged": {
-			reason: "Only what is missing is added, and comments stay.", merge: true, want: Do,
+			reason: "Only what is missing is added, and comments stay.", merge: true, want: Action,
 			tailnet: *tailnetOf("{\n  // Tags.\n  \"tagOwners\": {\n    \"tag:k8s-operator\": [], // The cluster.\n    \"tag:k8s\": [\"group:ops\"], // Proxies.\n  },\n  \"acls\": [{\"action\": \"accept\", \"src\": [\"*\"], \"dst\": [\"tag:k8s:443\"]}],\n}\n", "policy_file"),
 			content: "{\n  \"tagOwners\": {\n    \"tag:k8s\": [\"group:ops\", \"tag:k8s-operator\"],\n  },\n}\n",
 			policy:  "{\n  // Tags.\n  \"tagOwners\": {\n    \"tag:k8s-operator\": [], // The cluster.\n    \"tag:k8s\": [\"group:ops\", \"tag:k8s-operator\"], // Proxies.\n  },\n  \"acls\": [{\"action\": \"accept\", \"src\": [\"*\"], \"dst\": [\"tag:k8s:443\"]}],\n}\n",
@@ -412,7 +412,7 @@ func TestPolicy(t *testing.T) {
 			tailnet: Tailnet{Scopes: []string{"all"}, Tags: []string{"tag:k8s"}, Policy: check.Answer[string]{Value: `{"tagOwners": {"tag:k8s": []}}`}},
 		},
 		"KnownTag": {
-			reason: "The tags of the credential count before the assumed one.", merge: true, want: Do,
+			reason: "The tags of the credential count before the assumed one.", merge: true, want: Action,
 			tailnet: Tailnet{Scopes: []string{"all"}, Tags: []string{"tag:ci"}, Policy: check.Answer[string]{Value: `{"tagOwners": {"tag:ci": []}}`}},
 			content: "{\n  \"tagOwners\": {\n    \"tag:k8s\": [\"tag:ci\"],\n  },\n}\n",
 		},

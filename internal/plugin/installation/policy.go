@@ -65,7 +65,7 @@ func policy(f Facts, o Options) Step {
 
 // merge plans the edit of the policy file.
 func merge(t *Tailnet, o Options, lacking []policyfile.Entry) Step {
-	s := Step{Name: StepPolicy, State: Do, Summary: "add to the policy file", Content: snippet(lacking)}
+	s := Step{Name: StepPolicy, State: Action, Summary: "add to the policy file", Content: snippet(lacking)}
 	if missing := t.missing([]string{scopePolicy}); len(missing) > 0 {
 		s.State, s.Next = Blocked, fmt.Sprintf("add the OAuth scope %s to the credential in %s, or omit --merge-policy", scopePolicy, console)
 		return s

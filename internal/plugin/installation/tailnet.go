@@ -42,7 +42,7 @@ func credential(f Facts, o Options) Step {
 	case secret == nil && !o.Client:
 		return block(name+" does not exist", manual+", or name the OAuth client by --client-id and --client-secret-file")
 	case secret == nil:
-		s.State, s.Summary = Do, "create "+name+" with the OAuth client"
+		s.State, s.Summary = Action, "create "+name+" with the OAuth client"
 		s.Content = strings.Join([]string{
 			"apiVersion: v1", "kind: Secret", "metadata:", "  name: " + o.Secret, "  namespace: " + o.Namespace,
 			"stringData:", "  " + meta.SecretKeyClientID + ": (that of --client-id)", "  " + meta.SecretKeyClientSecret + ": (not shown)", "",

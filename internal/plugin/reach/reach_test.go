@@ -62,7 +62,7 @@ func TestConnection(t *testing.T) {
 		"DefaultDeny":      {reason: "A policy without rules denies all.", ingress: specs{"p": "podSelector: {}\npolicyTypes: [Ingress]"}, want: denied},
 		"DefaultType":      {reason: "A policy without types is for connections to a pod.", ingress: specs{"p": "podSelector: {}"}, want: denied},
 		"AllowAll":         {reason: "A rule without anything allows all.", ingress: specs{"p": selects + "ingress: [{}]"}, want: allowed},
-		"Union":            {reason: "What one policy allows is allowed.", ingress: specs{"a": "podSelector: {}", "b": selects + "ingress: [{ports: [{port: 5005}]}]"}, want: allowed},
+		"Union":            {reason: "One policy that allows a connection is enough.", ingress: specs{"a": "podSelector: {}", "b": selects + "ingress: [{ports: [{port: 5005}]}]"}, want: allowed},
 		"Port":             {reason: "A rule for another port denies.", ingress: specs{"p": selects + "ingress: [{ports: [{port: 8080}]}]"}, want: denied},
 		"Range":            {reason: "A range has its last port.", ingress: specs{"p": selects + "ingress: [{ports: [{port: 5000, endPort: 5005}]}]"}, want: allowed},
 		"RangeBelow":       {reason: "A range has no port behind it.", ingress: specs{"p": selects + "ingress: [{ports: [{port: 5000, endPort: 5004}]}]"}, want: denied},
@@ -125,24 +125,24 @@ func TestEgress(t *testing.T) {
 	api := netip.MustParseAddr("192.168.0.10")
 	cases := map[string]struct {
 		reason string
-		to     string
+		peers  string
 		peer   Peer
 		want   Answer
 	}{
-		"Anywhere":       {reason: "A rule without peers is for the Internet.", to: "[]", want: Allowed},
-		"Selector":       {reason: "The Internet has no pods.", to: "[{namespaceSelector: {}}]", want: Denied},
-		"All":            {reason: "A block of all addresses has those of the Internet.", to: "[{ipBlock: {cidr: 0.0.0.0/0}}]", want: Allowed},
-		"AllButPrivate":  {reason: "Private addresses are not of the Internet.", to: "[{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8, 192.168.0.0/16]}}]", want: Allowed},
-		"AllButSome":     {reason: "Who knows which addresses are excepted.", to: "[{ipBlock: {cidr: 0.0.0.0/0, except: [192.0.2.0/24]}}]", want: Unclear},
-		"Some":           {reason: "A block may have the right addresses.", to: "[{ipBlock: {cidr: 192.0.2.0/24}}]", want: Unclear},
-		"Private":        {reason: "A private block has none.", to: "[{ipBlock: {cidr: 10.0.0.0/8}}]", want: Denied},
-		"Address":        {reason: "A block has the address.", to: "[{ipBlock: {cidr: 192.168.0.0/16}}]", peer: Peer{Address: api}, want: Allowed},
-		"AddressExcept":  {reason: "It is excepted.", to: "[{ipBlock: {cidr: 192.168.0.0/16, except: [192.168.0.0/24]}}]", peer: Peer{Address: api}, want: Denied},
-		"ExceptNotValid": {reason: "A block that is none decides nothing.", to: "[{ipBlock: {cidr: 192.168.0.0/16, except: [some]}}]", peer: Peer{Address: api}, want: Unclear},
+		"Anywhere":       {reason: "A rule without peers is for the Internet.", peers: "[]", want: Allowed},
+		"Selector":       {reason: "The Internet has no pods.", peers: "[{namespaceSelector: {}}]", want: Denied},
+		"All":            {reason: "A block of all addresses has those of the Internet.", peers: "[{ipBlock: {cidr: 0.0.0.0/0}}]", want: Allowed},
+		"AllButPrivate":  {reason: "Private addresses are not of the Internet.", peers: "[{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8, 192.168.0.0/16]}}]", want: Allowed},
+		"AllButSome":     {reason: "The excepted addresses may be the ones in question.", peers: "[{ipBlock: {cidr: 0.0.0.0/0, except: [192.0.2.0/24]}}]", want: Unclear},
+		"Some":           {reason: "A block may have the right addresses.", peers: "[{ipBlock: {cidr: 192.0.2.0/24}}]", want: Unclear},
+		"Private":        {reason: "A private block has none.", peers: "[{ipBlock: {cidr: 10.0.0.0/8}}]", want: Denied},
+		"Address":        {reason: "A block has the address.", peers: "[{ipBlock: {cidr: 192.168.0.0/16}}]", peer: Peer{Address: api}, want: Allowed},
+		"AddressExcept":  {reason: "It is excepted.", peers: "[{ipBlock: {cidr: 192.168.0.0/16, except: [192.168.0.0/24]}}]", peer: Peer{Address: api}, want: Denied},
+		"ExceptNotValid": {reason: "A block that is none decides nothing.", peers: "[{ipBlock: {cidr: 192.168.0.0/16, except: [some]}}]", peer: Peer{Address: api}, want: Unclear},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			policies := policiesOf(t, "clients", map[string]string{"out": "podSelector: {}\npolicyTypes: [Egress]\negress: [{to: " + tc.to + ", ports: [{port: 443}]}]"})
+			policies := policiesOf(t, "clients", map[string]string{"out": "podSelector: {}\npolicyTypes: [Egress]\negress: [{to: " + tc.peers + ", ports: [{port: 443}]}]"})
 			if got := Egress(policies, client(), tc.peer, https).Answer; got != tc.want {
 				t.Errorf("%s\nEgress(...): got %d, want %d", tc.reason, got, tc.want)
 			}
