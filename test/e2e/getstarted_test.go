@@ -87,9 +87,9 @@ func labValues(t *testing.T) string {
 	return writeFile(t, "lab.yaml", fmt.Sprintf("registry: %s/tailscale-gateway\ntailnet: {spec: {apiURL: %q, controlURL: %q}}\n", fromLab(t, "REGISTRY_IN_CLUSTER"), api, api), 0o600)
 }
 
-// laptop returns a folder with a program curl that requests from a device of the tailnet, as the page
+// tailnetCurl returns a folder with a program curl that requests from a device of the tailnet, as the page
 // expects.
-func laptop(t *testing.T) string {
+func tailnetCurl(t *testing.T) string {
 	t.Helper()
 	root, err := os.Getwd()
 	if err != nil {
@@ -115,7 +115,7 @@ func getsStarted(t *testing.T) {
 	// The page uses the names of the quickstart.
 	kubectl(t, "delete", "namespace", namespace, "--ignore-not-found", "--timeout=2m")
 	got := walk{
-		path: append([]string{laptop(t)}, labPath(t)...),
+		path: append([]string{tailnetCurl(t)}, labPath(t)...),
 		replacements: append(inLab(t),
 			"oci://"+products.Charts+"/tailscale-gateway --version 0.1.0", fmt.Sprintf("package/charts/tailscale-gateway --values=%s --set=packages.version=%s", labValues(t), *version),
 			products.Raw+"/v0.1.0/", "",

@@ -45,7 +45,7 @@ func TestRelease(t *testing.T) {
 	}
 	w := walk{
 		dir:  t.TempDir(),
-		path: append([]string{laptop(t), plugin}, labPath(t)...),
+		path: append([]string{tailnetCurl(t), plugin}, labPath(t)...),
 		replacements: append(inLab(t),
 			"oci://"+products.Charts+"/tailscale-gateway --version 0.1.0", "oci://"+registry+"/charts/tailscale-gateway --version "+strings.TrimPrefix(*version, "v")+" --plain-http --values="+labValues(t),
 			products.Raw+"/v0.1.0/", root+"/",
