@@ -36,15 +36,16 @@ func readExamples(dir string) ([]example, error) {
 		return nil, errors.Wrap(err, "cannot find examples")
 	}
 	var out []example
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	files := os.DirFS(dir)
+	err = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
-		b, err := os.ReadFile(path)
+		b, err := fs.ReadFile(files, path)
 		if err != nil {
 			return err
 		}
-		e := example{file: path}
+		e := example{file: filepath.Join(dir, path)}
 		for _, m := range object.FindAllSubmatch(b, -1) {
 			e.kinds = append(e.kinds, string(m[1])+"/"+string(m[2]))
 		}

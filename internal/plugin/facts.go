@@ -224,9 +224,9 @@ func metadataList(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadataList
 }
 
 // metadata lists objects without their content.
-func (r *reader) metadata(gvk schema.GroupVersionKind, o ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+func (r *reader) metadata(gvk schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
 	var out []metav1.PartialObjectMetadata
-	err := pageOf(r.ctx, r.kube, func() *metav1.PartialObjectMetadataList { return metadataList(gvk) }, func(l *metav1.PartialObjectMetadataList) { out = append(out, l.Items...) }, o...)
+	err := pageOf(r.ctx, r.kube, func() *metav1.PartialObjectMetadataList { return metadataList(gvk) }, func(l *metav1.PartialObjectMetadataList) { out = append(out, l.Items...) })
 	return out, err
 }
 

@@ -179,7 +179,7 @@ func (i *installer) clientSecret() (string, error) {
 		if err != nil {
 			return "", errors.Wrap(err, "--client-secret-file")
 		}
-		defer f.Close() //nolint:errcheck // It is only read.
+		defer f.Close() // It is only read.
 		input = f
 	}
 	b, err := io.ReadAll(io.LimitReader(input, maxSecretFile))

@@ -109,7 +109,7 @@ func Run(ctx context.Context, args []string, out, errs io.Writer) int {
 		d, err := discovery.NewDiscoveryClientForConfig(cfg)
 		return d, errors.Wrap(err, "cannot connect to the API server")
 	}
-	return s.run(c, args) //nolint:contextcheck // The session has the context.
+	return s.run(c, args)
 }
 
 func (s *session) run(c *cli, args []string) int {

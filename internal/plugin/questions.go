@@ -27,7 +27,7 @@ type person struct {
 
 // terminal returns the person at the process's terminal.
 func terminal() person {
-	fd := int(os.Stdin.Fd()) //nolint:gosec // A descriptor is small.
+	fd := int(os.Stdin.Fd())
 	return person{
 		present: func() bool { return term.IsTerminal(fd) },
 		hidden: func(ctx context.Context) (string, error) {

@@ -64,7 +64,7 @@ func (o Options) Completed(r *Release) Options {
 }
 
 // DefaultSecret is the name of the Secret that is created of an OAuth client.
-const DefaultSecret = "tailscale-oauth" //nolint:gosec // A name.
+const DefaultSecret = "tailscale-oauth"
 
 // Facts are what was read.
 type Facts struct {
