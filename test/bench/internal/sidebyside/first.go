@@ -5,51 +5,19 @@ package sidebyside
 
 import (
 	"context"
-	"strings"
+	"fmt"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// firstManifest has a Service with its pods, and the TailscaleServices that publishes it. NAME is the name
-// of all of them, and of their namespace.
-const firstManifest = `apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: NAME
-  namespace: NAME
-spec:
-  selector:
-    matchLabels: {app: NAME}
-  template:
-    metadata:
-      labels: {app: NAME}
-    spec:
-      automountServiceAccountToken: false
-      terminationGracePeriodSeconds: 2
-      containers:
-      - name: web
-        image: registry.k8s.io/e2e-test-images/agnhost:2.53
-        args: [serve-hostname, --port=8080]
-        readinessProbe:
-          httpGet: {path: /, port: 8080}
----
-apiVersion: v1
-kind: Service
-metadata:
-  name: NAME
-  namespace: NAME
-spec:
-  selector: {app: NAME}
-  ports:
-  - port: 80
-    targetPort: 8080
----
+// published is a TailscaleServices for a Service of a name, in a namespace of that name.
+const published = `---
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleServices
 metadata:
-  name: NAME
-  namespace: NAME
+  name: %[1]s
+  namespace: %[1]s
 spec:
   endpointTemplate:
     tailnet: bench
@@ -66,6 +34,6 @@ func (o *Ours) First(ctx context.Context, name string) (d time.Duration, err err
 		err = errors.Join(err, removed)
 	}()
 	return o.lab.first(ctx, "tailnet", o.IngressURL(name), func() error {
-		return o.lab.apply(ctx, strings.ReplaceAll(firstManifest, "NAME", name))
+		return o.lab.apply(ctx, backend(name, name, 1)+fmt.Sprintf(published, name))
 	})
 }

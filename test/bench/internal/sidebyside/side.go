@@ -50,24 +50,21 @@ type Side interface {
 	IngressPod() (namespace, name string)
 }
 
-// backend is the backend of all ingress. It returns its pod's name.
-const backend = `apiVersion: v1
-kind: Namespace
-metadata:
-  name: bench
----
-apiVersion: apps/v1
+// backend returns a Service and its pods, which answer with their names. All have one name, and the pods
+// listen on port 8080.
+func backend(namespace, name string, replicas int) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: web
-  namespace: bench
+  name: %[2]s
+  namespace: %[1]s
 spec:
-  replicas: 2
+  replicas: %[3]d
   selector:
-    matchLabels: {app: web}
+    matchLabels: {app: %[2]s}
   template:
     metadata:
-      labels: {app: web}
+      labels: {app: %[2]s}
     spec:
       automountServiceAccountToken: false
       terminationGracePeriodSeconds: 2
@@ -81,18 +78,19 @@ spec:
 apiVersion: v1
 kind: Service
 metadata:
-  name: web
-  namespace: bench
+  name: %[2]s
+  namespace: %[1]s
 spec:
-  selector: {app: web}
+  selector: {app: %[2]s}
   ports:
   - port: 80
     targetPort: 8080
-`
+`, namespace, name, replicas)
+}
 
 // Prepare creates the backends of both sides.
 func (l *Lab) Prepare(ctx context.Context) error {
-	if err := l.apply(ctx, backend); err != nil {
+	if err := l.apply(ctx, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+Namespace+"}\n---\n"+backend(Namespace, "web", 2)); err != nil {
 		return err
 	}
 	return l.until(ctx, "the backend", func(ctx context.Context) error {
