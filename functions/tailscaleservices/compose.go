@@ -130,7 +130,7 @@ func composeVIPService(s *service) *tailnetv1alpha1.VIPService {
 				Ports:       ports,
 				Tags:        compose.Tags(t.Tags),
 				Annotations: t.Annotations,
-				Sharing:     tailnetv1alpha1.Sharing(s.spec.Sharing),
+				Sharing:     s.sharing,
 				Routes:      recordRoutes(s),
 				RecordTags:  compose.Tags(t.RecordTags),
 				RecordPorts: recordPorts,

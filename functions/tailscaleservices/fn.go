@@ -34,7 +34,7 @@ func New(log logging.Logger) *Function { return &Function{log: log} }
 // RunFunction composes one TailscaleServices. An error is in the conditions that every object with a
 // Tailscale Service has.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	return compose.Respond(f.log, gatewayv1alpha1.TailscaleServicesKind, req, run, conditions.Types(gatewayv1alpha1.TailscaleServicesSpec{}, nil)...), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleServicesKind, req, run, conditions.Types(conditions.Features{}, nil)...), nil
 }
 
 // run composes the TailscaleServices of a run.

@@ -20,6 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/attachments"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/grants"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/ports"
+	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/presence"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/selection"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleservices/succession"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
@@ -60,6 +61,10 @@ type facts struct {
 	// health is the health of the targets that Gateways reach through the service. It is nil
 	// without a report.
 	health *tailnetv1alpha1.HealthReportSpec
+
+	// sharing is how clusters share the service: the spec's, completed from the tailnet and the
+	// observed service.
+	sharing tailnetv1alpha1.Sharing
 
 	// unfilled is why the Service of the object's name cannot complete the spec. It is nil if
 	// it can.
@@ -125,6 +130,7 @@ func read(r *compose.Run) (facts, error) {
 	if f.observed, err = observe(r); err != nil {
 		return f, err
 	}
+	f = f.withSharing(presence.Tailnet(f.vip), "")
 	if f.step {
 		// Routes cannot refer to children of a step, so there is no health to read.
 		if err := f.checkInput(); err != nil {
@@ -197,7 +203,7 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 	if config != nil {
 		f.tailnetTags = config.Spec.Tags
 	}
-	return f, nil
+	return f.withSharing(name, v.ClusterSet), nil
 }
 
 // observe returns the children of a run.

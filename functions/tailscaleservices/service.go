@@ -78,7 +78,7 @@ func (s *service) attached() map[string]*tailnetv1alpha1.ServiceAttachment {
 func (s *service) conditionFacts() conditions.Facts {
 	return conditions.Facts{
 		Succession: s.succession, ServiceName: s.serviceName(), Existing: s.conditions,
-		VIPService: s.vip, Discovery: s.discovery, Verdict: s.verdict,
+		VIPService: s.vip, Discovery: s.discovery, Verdict: s.verdict, StaysShared: s.staysShared(),
 		Ports: s.ports, PortsErr: s.portsErr, RefusedSpec: s.refusedSpec(),
 		RouteOnly: s.routeOnly(), Answers: s.answers(), Machines: s.machines(),
 	}
@@ -124,11 +124,6 @@ func (s *service) refused() bool {
 	return s.verdict.Reason == meta.ReasonNamespaceNotAllowed
 }
 
-// shared reports whether other clusters may also define the service.
-func (f facts) shared() bool {
-	return f.spec.Sharing == gatewayv1alpha1.SharingShared
-}
-
 // nameReported reports whether the status has the service's DNS name. The object is not Ready before
 // that: a client that waits for it reads the name next. Other conditions do not wait. They are
 // written first, and the write of the status also has Crossplane's claim to them.
@@ -160,6 +155,6 @@ func (s *service) routeOnly() bool {
 // problem reports whether there is something for the user to fix, independent of the children's
 // reports.
 func (s *service) problem() bool {
-	return s.selection.Err != nil || s.portsErr != nil || !s.verdict.Accepted || s.selection.SeveralTailnets() || s.presence.Moving ||
+	return s.selection.Err != nil || s.portsErr != nil || s.staysShared() || !s.verdict.Accepted || s.selection.SeveralTailnets() || s.presence.Moving ||
 		len(s.selection.Selected) == 0 || s.selection.NoneAllows() || slices.ContainsFunc(s.selection.Selected, s.succession.HostsBefore)
 }

@@ -61,7 +61,7 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 		}
 	}
 	if s.shared() && s.presence.Current != nil {
-		out.ClusterCount = s.presence.Current.Status.AtProvider.ConsumerCount
+		out.ClusterSet, out.ClusterCount = s.presence.ClusterSet(), s.presence.Current.Status.AtProvider.ConsumerCount
 	}
 	for _, c := range s.presence.Remotes() {
 		out.RemoteClusters = append(out.RemoteClusters, remoteCluster(c))

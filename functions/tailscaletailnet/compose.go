@@ -27,6 +27,7 @@ func composeConfig(f facts) *tailnetv1alpha1.ClusterProviderConfig {
 			Credentials: credentials(f.spec),
 			Tags:        compose.Tags(f.spec.Tags),
 			ClusterID:   f.clusterID,
+			ClusterSet:  f.spec.ClusterSet,
 			TailnetLock: tailnetLock(f.spec),
 
 			AllowedNamespaces: f.spec.AllowedNamespaces,

@@ -152,6 +152,10 @@ type TailnetVerdict struct {
 	// accepted.
 	Grant *allow.Grant
 
+	// ClusterSet is the set of clusters that the tailnet names. It is empty if there is none, and
+	// unless the namespace is accepted.
+	ClusterSet tailnetv1alpha1.ClusterSetName
+
 	tailnet string
 }
 
@@ -205,6 +209,8 @@ func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha
 		Message:  fmt.Sprintf("TailscaleTailnet %q allows namespace %q", name, namespace),
 		Grant:    grant,
 		tailnet:  name,
+
+		ClusterSet: c.Spec.ClusterSet,
 	}
 }
 

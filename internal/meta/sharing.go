@@ -29,6 +29,10 @@ const (
 	// AnnotationConsumerCount is on the shared service: the number of live clusters.
 	AnnotationConsumerCount = "gateway.tailscale.com/consumer-count"
 
+	// AnnotationClusterSet is on the shared service: the set of clusters that share it. It is absent
+	// if any cluster may.
+	AnnotationClusterSet = "gateway.tailscale.com/cluster-set"
+
 	// AnnotationLastUpdated is on the shared service: the time of the last update, by the clock
 	// of Tailscale's API, as RFC 3339.
 	AnnotationLastUpdated = "gateway.tailscale.com/last-updated"
@@ -50,8 +54,8 @@ const (
 const SchemaVersion = "v1"
 
 const (
-	// TypeConflict reports whether clusters that share a service specify different tags or
-	// ports.
+	// TypeConflict reports whether clusters that share a service specify different tags, ports or
+	// cluster sets.
 	TypeConflict xpv2.ConditionType = "Conflict"
 
 	// TypeAddressKept reports whether a shared service that was created again got its IPv4
@@ -74,6 +78,7 @@ const (
 	ReasonAddressKept       xpv2.ConditionReason = "AddressKept"
 	ReasonAddressTaken      xpv2.ConditionReason = "AddressTaken"
 	ReasonSharedByOthers    xpv2.ConditionReason = "SharedByOthers"
+	ReasonNoClusterSet      xpv2.ConditionReason = "NoClusterSet"
 	ReasonApprovalForbidden xpv2.ConditionReason = "ApprovalForbidden"
 	ReasonAnnotationsKept   xpv2.ConditionReason = "AnnotationsKept"
 	ReasonAnnotationsLost   xpv2.ConditionReason = "AnnotationsLost"

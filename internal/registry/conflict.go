@@ -63,5 +63,8 @@ func differences(theirs Record, want Want) string {
 	if !sameSet(theirs.Tags, listed(want.Tags)) {
 		out = append(out, fmt.Sprintf("tags %v, not %v", theirs.Tags, listed(want.Tags)))
 	}
+	if theirs.ClusterSet != want.ClusterSet {
+		out = append(out, fmt.Sprintf("%s, not %s", describeSet(theirs.ClusterSet), describeSet(want.ClusterSet)))
+	}
 	return strings.Join(out, " and ")
 }

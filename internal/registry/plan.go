@@ -67,6 +67,9 @@ func Attach(v View, self Self, want Want) ([]Action, error) {
 	if err := checkShared(v, current, self, want); err != nil {
 		return nil, err
 	}
+	if err := checkSet(v, current, self, want); err != nil {
+		return nil, err
+	}
 	if err := checkName(v, current, want.Service); err != nil {
 		return nil, err
 	}
@@ -201,6 +204,8 @@ func checkShared(v View, s *tailscale.Service, self Self, want Want) error {
 	switch {
 	case self.Has(o):
 		return &RefusalError{Reason: meta.ReasonNameTaken, Message: fmt.Sprintf("service %q belongs to %s; choose another name, or delete that one", s.Name, o)}
+	case o != "" && want.ClusterSet != "":
+		return &RefusalError{Reason: meta.ReasonForeignService, Message: fmt.Sprintf("service %q belongs to %s alone; set clusterSet to %q in the TailscaleTailnet of that cluster, too, and no sharing in its object", s.Name, o, want.ClusterSet)}
 	case o != "":
 		return &RefusalError{Reason: meta.ReasonForeignService, Message: fmt.Sprintf("service %q belongs to %s alone; set sharing to Shared there, too", s.Name, o)}
 	}
@@ -224,10 +229,7 @@ func checkName(v View, s *tailscale.Service, name string) error {
 func Foreign(v View, s *tailscale.Service, service string) error {
 	members, _ := v.Members(service)
 	if alive := alive(members); len(alive) > 0 {
-		return &RefusalError{
-			Reason:  meta.ReasonSharedByOthers,
-			Message: fmt.Sprintf("service %q is shared by %s; set sharing to Shared, or choose another name", service, clusters(alive)),
-		}
+		return sharedByOthers(service, alive)
 	}
 	if s == nil {
 		return checkName(v, nil, service)

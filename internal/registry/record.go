@@ -59,6 +59,9 @@ type Record struct {
 	// Operator is NAMESPACE/NAME of the VIPService.
 	Operator string `json:"operator"`
 
+	// ClusterSet is the set of clusters that may share the service. Empty means any cluster.
+	ClusterSet string `json:"clusterSet,omitempty"`
+
 	// Tailnet is the cluster's name for the tailnet, and Domain the tailnet's DNS name.
 	Tailnet string `json:"tailnet,omitempty"`
 	Domain  string `json:"domain,omitempty"`

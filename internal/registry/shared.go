@@ -56,6 +56,10 @@ type Want struct {
 	// RecordPorts are the ports of the cluster's separate service; Ports if empty.
 	RecordPorts []string
 
+	// ClusterSet limits the clusters that share the service to those of a set, and their objects to
+	// those with the same namespace and name. Empty means any cluster.
+	ClusterSet string
+
 	// Adopt permits to take over services that do not belong to this cluster.
 	Adopt bool
 
@@ -82,9 +86,10 @@ type Want struct {
 
 // A copied is the part of a cluster's record that the shared service has a copy of.
 type copied struct {
-	Operator string   `json:"operator"`
-	Service  string   `json:"service"`
-	Routes   []string `json:"routes,omitempty"`
+	Operator   string   `json:"operator"`
+	ClusterSet string   `json:"clusterSet,omitempty"`
+	Service    string   `json:"service"`
+	Routes     []string `json:"routes,omitempty"`
 }
 
 // A registry is the copy of all records of live clusters.
@@ -166,6 +171,7 @@ func shared(v View, self Self, want Want, current *tailscale.Service) (tailscale
 			return s, err
 		}
 	}
+	setClusterSet(&s, owner, members, self, want)
 	delete(s.Annotations, meta.AnnotationOwner)
 	if a := s.Annotations[meta.AnnotationPreviousAddress]; a != "" && len(s.Addrs) > 0 && a == ipv4(s.Addrs) {
 		delete(s.Annotations, meta.AnnotationPreviousAddress)
@@ -196,17 +202,18 @@ func withSelf(v View, self Self, want Want) []Member {
 
 func (w Want) record(self Self) Record {
 	return Record{
-		Service:   w.Service,
-		Cluster:   self.Cluster,
-		Operator:  self.Operator,
-		Tailnet:   w.Tailnet,
-		Domain:    w.Domain,
-		Routes:    listed(w.Routes),
-		Health:    w.Health,
-		Nodes:     listed(w.Nodes),
-		Addresses: w.Addresses,
-		Ports:     listed(w.Ports),
-		Tags:      listed(w.Tags),
+		Service:    w.Service,
+		Cluster:    self.Cluster,
+		Operator:   self.Operator,
+		ClusterSet: w.ClusterSet,
+		Tailnet:    w.Tailnet,
+		Domain:     w.Domain,
+		Routes:     listed(w.Routes),
+		Health:     w.Health,
+		Nodes:      listed(w.Nodes),
+		Addresses:  w.Addresses,
+		Ports:      listed(w.Ports),
+		Tags:       listed(w.Tags),
 	}
 }
 
@@ -289,7 +296,7 @@ func addCopy(s *tailscale.Service, owner string, alive []Member) error {
 		VIPAddresses:  s.Addrs,
 	}
 	for _, m := range alive[:min(len(alive), maxListed)] {
-		c.Consumers[m.Cluster] = copied{Operator: m.Operator, Service: m.Name, Routes: m.Routes[:min(len(m.Routes), maxCopiedRoutes)]}
+		c.Consumers[m.Cluster] = copied{Operator: m.Operator, ClusterSet: m.ClusterSet, Service: m.Name, Routes: m.Routes[:min(len(m.Routes), maxCopiedRoutes)]}
 	}
 	b, err := json.Marshal(c.bounded())
 	if err != nil {

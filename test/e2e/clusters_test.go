@@ -103,6 +103,8 @@ func TestTwoClusters(t *testing.T) {
 		}
 	})
 
+	t.Run("SharesBySet", sharesBySet)
+
 	t.Run("LosesRequestsInFlightWhenKilled", func(t *testing.T) {
 		const workers = 4
 		r := underLoad(t, func() {
@@ -143,10 +145,16 @@ func answeredFrom(t *testing.T, u, prefix string) time.Duration {
 func install(t *testing.T, cluster string) {
 	t.Helper()
 	prepareSecond(t, cluster)
+	joinSecond(t, readFile(t, "examples/quickstart/tailnet.yaml"))
+}
+
+// joinSecond creates a TailscaleTailnet on the second cluster that leads to the lab's tailnet.
+func joinSecond(t *testing.T, tailnet string) {
+	t.Helper()
 	api := fromLab(t, "TAILNET_API_IN_CLUSTER")
-	tailnet := inSecond(t, "", "patch", "--local", "-f", "examples/quickstart/tailnet.yaml", "--type=merge", "-o=yaml",
+	patched := inSecond(t, tailnet, "patch", "--local", "-f", "-", "--type=merge", "-o=yaml",
 		fmt.Sprintf(`--patch={"spec":{"apiURL":%q,"controlURL":%q}}`, api, api))
-	inSecond(t, tailnet, "apply", "--server-side", "-f", "-")
+	inSecond(t, patched, "apply", "--server-side", "-f", "-")
 }
 
 // killWeb kills the web server processes in the pods of this cluster.

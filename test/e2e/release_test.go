@@ -12,6 +12,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
@@ -55,4 +58,40 @@ func TestRelease(t *testing.T) {
 		t.Errorf("the answer is %q, want the name of a pod", got)
 	}
 	pageCommand(t, w.dir, "kubectl tailscale-gateway check && kubectl tailscale-gateway status", w.path...)
+	kubectl(t, "delete", "namespace", namespace, "--timeout=4m")
+	t.Run("InstallCommand", func(t *testing.T) {
+		installsByPlugin(t, w, filepath.Join(released, "charts", "tailscale-gateway-"+strings.TrimPrefix(*version, "v")+".tgz"))
+	})
+}
+
+// installsByPlugin uninstalls the product as docs/uninstall.md describes, and installs it again with the
+// plugin: first as a dry run, then for good, and once more, which changes nothing.
+func installsByPlugin(t *testing.T, w walk, chart string) {
+	uninstallCommands(t, "## 2.")
+	uninstallCommands(t, "## 3.")
+	packages := func() string {
+		return kubectl(t, "get", "configurations.pkg,providers.pkg,functions.pkg", "-o=name")
+	}
+	eventually(t, patience, "no package is left", packages)
+	install := "kubectl tailscale-gateway install --yes --tailnet=example --chart=" + chart +
+		" --api-url=" + fromLab(t, "TAILNET_API") + " --client-id=" + fromLab(t, "TAILNET_CLIENT_ID") + " --client-secret-file=" + fromLab(t, "TAILNET_CLIENT_SECRET_FILE") + " --merge-policy"
+	values := " --values=" + labValues(t)
+	pageCommand(t, w.dir, install+values+" --dry-run", w.path...)
+	if got := packages(); got != "" {
+		t.Fatalf("a dry run installs %s", got)
+	}
+	began := time.Now()
+	pageCommand(t, w.dir, install+values, w.path...)
+	t.Logf("installed after %s", time.Since(began).Round(100*time.Millisecond))
+	if got := kubectl(t, "get", "tailscaletailnet", "example", `-o=jsonpath={.status.conditions[?(@.type=="Authenticated")].status}`); got != "True" {
+		t.Errorf("the condition Authenticated of the first tailnet is %q, want True", got)
+	}
+	release := func() string {
+		return pageCommand(t, w.dir, "helm history tailscale-gateway --namespace=crossplane-system --output=json", w.path...)
+	}
+	history := release()
+	pageCommand(t, w.dir, install, w.path...)
+	if diff := cmp.Diff(history, release()); diff != "" {
+		t.Errorf("the release after a second run: -before, +after:\n%s", diff)
+	}
 }

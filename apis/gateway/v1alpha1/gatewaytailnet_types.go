@@ -121,8 +121,9 @@ type GatewayVIPService struct {
 	DeletionPolicy VIPServiceDeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// Sharing is Exclusive for services that belong to this cluster alone, or Shared for
-	// services that several clusters define together under the same names.
-	// +kubebuilder:default=Exclusive
+	// services that several clusters define together under the same names. Absent means shared with
+	// the clusters of the clusterSet of the TailscaleTailnet, by the TailscaleGateways that have this
+	// namespace and name there; without a clusterSet, the services belong to this cluster alone.
 	// +optional
 	Sharing Sharing `json:"sharing,omitempty"`
 }

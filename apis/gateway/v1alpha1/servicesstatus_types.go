@@ -261,8 +261,13 @@ type TailscaleServicesStatus struct {
 	// +optional
 	LoadBalancingStatus *LoadBalancingStatus `json:"loadBalancingStatus,omitempty"`
 
+	// ClusterSet is the set of clusters that share the service. Absent if it belongs to this cluster
+	// alone, or sharing is Shared.
+	// +optional
+	ClusterSet string `json:"clusterSet,omitempty"`
+
 	// ClusterCount is the number of clusters that share the service, including this one. Absent
-	// unless sharing is Shared.
+	// if it belongs to this cluster alone.
 	// +optional
 	ClusterCount *int32 `json:"clusterCount,omitempty"`
 

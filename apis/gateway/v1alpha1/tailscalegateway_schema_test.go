@@ -326,7 +326,7 @@ func TestTailscaleGatewayDefaults(t *testing.T) {
 				"tailnets": []any{map[string]any{
 					"name":             "corp",
 					"proxy":            map[string]any{"replicas": int64(2), "networking": "Userspace", "forwarding": "InitContainer"},
-					"vipService":       map[string]any{"autoApprove": true, "sharing": "Exclusive"},
+					"vipService":       map[string]any{"autoApprove": true},
 					"listeners":        []any{map[string]any{"name": "http", "identity": "None"}},
 					"serviceDiscovery": map[string]any{"enabled": true, "sources": []any{"Services"}, "tags": []any{"tag:web"}, "port": int64(80), "protocol": "HTTP", "interval": "30s"},
 					"routeGeneration": map[string]any{

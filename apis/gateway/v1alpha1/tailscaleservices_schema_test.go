@@ -44,7 +44,7 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			want:   "sharing cannot go back from Shared to Exclusive",
 		},
 		"SharedByHalves": {
-			reason: "Only Exclusive and Shared exist.",
+			reason: "Only Exclusive and Shared can be set.",
 			obj:    spec(vip + "\nsharing: Half"),
 			want:   "spec.sharing: Unsupported value",
 		},

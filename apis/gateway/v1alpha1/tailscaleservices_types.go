@@ -232,8 +232,10 @@ type TailscaleServicesSpec struct {
 
 	// Sharing is Exclusive for a service that belongs to this cluster alone, or Shared for a
 	// service that several clusters define together, each with a TailscaleServices of the same
-	// vipService.name. Exclusive can be changed to Shared, but not back.
-	// +kubebuilder:default=Exclusive
+	// vipService.name. Absent means shared with the clusters of the clusterSet of the
+	// TailscaleTailnet, by the TailscaleServices that have this namespace and name there; without a
+	// clusterSet, the service belongs to this cluster alone. A service that is shared stays so:
+	// Shared cannot be removed, and Exclusive has no effect on a service that a set shares.
 	// +optional
 	Sharing Sharing `json:"sharing,omitempty"`
 

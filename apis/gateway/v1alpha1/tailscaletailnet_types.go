@@ -176,6 +176,14 @@ type TailscaleTailnetSpec struct {
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
+	// ClusterSet is the set of clusters to which this cluster belongs. Clusters of one set share the
+	// Tailscale Services of each TailscaleServices and TailscaleGateway that has the same namespace
+	// and name in them, unless sharing says otherwise. A namespace must therefore belong to the same
+	// team in all of them. Absent means that nothing is shared unless sharing is Shared. Services that
+	// are shared stay so if clusterSet is changed or removed.
+	// +optional
+	ClusterSet tailnetv1alpha1.ClusterSetName `json:"clusterSet,omitempty"`
+
 	// AllowedNamespaces selects the namespaces that may use this tailnet. Absent means all.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.from != 'List' || (has(self.names) && size(self.names) > 0)",message="names must list at least one namespace when from is List"

@@ -47,6 +47,12 @@ type ProviderConfigSpec struct {
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
+	// ClusterSet is the set of clusters to which this cluster belongs. Clusters of one set share the
+	// VIPServices that have sharing ClusterSet, and the same name and namespace in each of them.
+	// Absent means that this cluster belongs to no set.
+	// +optional
+	ClusterSet ClusterSetName `json:"clusterSet,omitempty"`
+
 	// TailnetLock makes the tailnet's lock trust the proxies. Absent means that a person signs the
 	// key of each proxy, if the tailnet has a lock.
 	// +optional
@@ -56,6 +62,12 @@ type ProviderConfigSpec struct {
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 }
+
+// A ClusterSetName is the name of a set of clusters, as in the Multi-Cluster Services API (KEP-1645).
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+type ClusterSetName string
 
 // TailnetLock lets the provider sign the auth keys of Machines with a trusted key of the tailnet's
 // lock.

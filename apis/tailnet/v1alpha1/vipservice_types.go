@@ -66,17 +66,21 @@ const (
 )
 
 // Sharing decides whether several clusters may define one service.
-// +kubebuilder:validation:Enum=Exclusive;Shared
+// +kubebuilder:validation:Enum=Exclusive;Shared;ClusterSet
 type Sharing string
 
 // Sharing modes.
 const (
-	SharingExclusive Sharing = "Exclusive"
-	SharingShared    Sharing = "Shared"
+	SharingExclusive  Sharing = "Exclusive"
+	SharingShared     Sharing = "Shared"
+	SharingClusterSet Sharing = "ClusterSet"
 )
 
+// IsShared reports whether other clusters may also define the service.
+func (s Sharing) IsShared() bool { return s == SharingShared || s == SharingClusterSet }
+
 // VIPServiceParameters are the desired state of a Tailscale Service.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; delete this VIPService and create another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing == 'Exclusive' || (has(self.sharing) && self.sharing != 'Exclusive')",message="sharing cannot go back from Shared or ClusterSet to Exclusive; delete this VIPService and create another"
 type VIPServiceParameters struct {
 	// Name of the service in the tailnet. It is the external name.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another VIPService instead"
@@ -114,10 +118,12 @@ type VIPServiceParameters struct {
 
 	// Sharing is Exclusive (the default) for a service that belongs to this cluster alone, or
 	// Shared for a service that several clusters define together, each with a VIPService of the
-	// same name and with sharing Shared. The service exists until the last of them is deleted.
-	// Tags, ports, display name, comment and annotations are those of the cluster that created
-	// it. If another cluster specifies other tags or ports, it and the creating cluster have
-	// the condition Conflict. Exclusive can be changed to Shared, but not back.
+	// same forProvider.name and with sharing Shared. ClusterSet limits this to the clusters whose
+	// provider configs name the same clusterSet, and to VIPServices of the same namespace and name.
+	// The service exists until the last of them is deleted. Tags, ports, display name, comment and
+	// annotations are those of the cluster that created it. If another cluster specifies other
+	// tags, ports or another clusterSet, it and the creating cluster have the condition Conflict.
+	// Exclusive can be changed to Shared and to ClusterSet, but not back.
 	// +kubebuilder:default=Exclusive
 	// +optional
 	Sharing Sharing `json:"sharing,omitempty"`
@@ -236,6 +242,11 @@ type ServiceConsumer struct {
 	// OperatorID is NAMESPACE/NAME of the VIPService in that cluster.
 	// +optional
 	OperatorID string `json:"operatorID,omitempty"`
+
+	// ClusterSet is the set of clusters for which the VIPService in that cluster shares the service.
+	// Absent means any cluster.
+	// +optional
+	ClusterSet string `json:"clusterSet,omitempty"`
 
 	// ServiceName is the name of the cluster's Tailscale Service.
 	ServiceName string `json:"serviceName"`

@@ -4,7 +4,6 @@
 package services
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -87,7 +86,7 @@ func composeService(f Facts, v *Service) *gatewayv1alpha1.TailscaleServices {
 			DeletionPolicy: vip.DeletionPolicy,
 		},
 		Backends: v.Backends,
-		Sharing:  cmp.Or(vip.Sharing, gatewayv1alpha1.SharingExclusive),
+		Sharing:  vip.Sharing,
 	}
 	for _, b := range v.Backends {
 		o.Spec.VIPService.Ports = append(o.Spec.VIPService.Ports, rules.Port(*b.VIPPort))
@@ -98,7 +97,7 @@ func composeService(f Facts, v *Service) *gatewayv1alpha1.TailscaleServices {
 // recordedRoutes returns the routes that lead to a service, for the cluster's record of a shared
 // one. A service that is not shared has no record, which saves a write for each route.
 func recordedRoutes(f Facts, v *Service) []string {
-	if v.Tailnet.VIPService.Sharing != gatewayv1alpha1.SharingShared {
+	if !v.Tailnet.SharesServices() {
 		return nil
 	}
 	if f.Report == nil {

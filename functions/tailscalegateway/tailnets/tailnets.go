@@ -131,6 +131,12 @@ func (t *Tailnet) SelectsAll() string {
 	return fmt.Sprintf("spec.tailnets[%s].serviceDiscovery: nothing is looked for, and routes to what was found are gone, for all of the tailnet would be reachable through the Gateway: set patterns or tags; patterns [\"*\"] stand for all", t.Name)
 }
 
+// SharesServices reports whether other clusters may also define the services of a tailnet.
+func (t *Tailnet) SharesServices() bool {
+	s := t.VIPService.Sharing
+	return s == gatewayv1alpha1.SharingShared || s == "" && t.Verdict.ClusterSet != ""
+}
+
 // Picks reports whether a selector chooses objects of the namespace that get routes.
 func Picks(t gatewayv1alpha1.GatewayTailnet) bool {
 	return t.RouteGeneration.Egress != nil && t.RouteGeneration.Egress.Selector != nil

@@ -49,6 +49,9 @@ type Facts struct {
 	PortsErr    *ports.SpecError
 	RefusedSpec bool
 
+	// StaysShared means that clusters share the service although the spec has sharing Exclusive.
+	StaysShared bool
+
 	// RouteOnly means that this cluster does not host the service, and Answers that a machine does.
 	RouteOnly, Answers bool
 
@@ -62,6 +65,12 @@ func accepted(f Facts) compose.Condition {
 		return compose.Condition{
 			Type: meta.TypeAccepted, Status: compose.False, Reason: f.PortsErr.Reason,
 			Message: fmt.Sprintf("%s cannot be served: %v", f.ServiceName, f.PortsErr),
+		}
+	}
+	if f.StaysShared {
+		return compose.Condition{
+			Type: meta.TypeAccepted, Status: compose.False, Reason: meta.ReasonSharedByOthers,
+			Message: fmt.Sprintf("%s stays shared, because other clusters may depend on it: remove spec.sharing, or delete this object and create another", f.ServiceName),
 		}
 	}
 	c := compose.Condition{
@@ -160,7 +169,7 @@ func ownField(message string) string {
 }
 
 // refusals are the reasons for which the provider does not touch another owner's service.
-var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonNameTaken, meta.ReasonSharedByOthers}
+var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonNameTaken, meta.ReasonSharedByOthers, meta.ReasonNoClusterSet}
 
 // vipProblem returns the provider's problem with a service. It returns nil if there is none, or if
 // the provider has not tried yet.

@@ -6,7 +6,6 @@ package conditions
 import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -15,9 +14,9 @@ import (
 type conditionRule struct {
 	kind xpv2.ConditionType
 
-	// wanted reports whether the spec uses the feature that the condition is about. It is nil for a
+	// wanted reports whether the object uses the feature that the condition is about. It is nil for a
 	// condition about no feature.
-	wanted func(gatewayv1alpha1.TailscaleServicesSpec) bool
+	wanted func(Features) bool
 
 	// reported reports whether there is something to report. It is nil for a condition that always
 	// reports something. An object that has the condition keeps it.
@@ -36,28 +35,28 @@ var conditionRules = []conditionRule{
 	{kind: meta.TypeRouted, reported: func(f Facts) bool { return f.Presence.Routing() != nil }, condition: primaryChosen},
 	{kind: meta.TypePortsHealthy, reported: func(f Facts) bool { return f.Presence.PortsHealth() != nil }, condition: portsHealthy},
 	{kind: meta.TypePortsAllowed, reported: func(f Facts) bool { return portsAllowed(f).Status == compose.False }, condition: portsAllowed},
-	{kind: meta.TypeConflict, wanted: shared, condition: conflict},
-	{kind: meta.TypeDiscoverySuccessful, wanted: discovers, condition: discoverySuccessful},
+	{kind: meta.TypeConflict, wanted: func(f Features) bool { return f.Sharing }, condition: conflict},
+	{kind: meta.TypeDiscoverySuccessful, wanted: func(f Features) bool { return f.Discovery }, condition: discoverySuccessful},
 }
 
-// shared reports whether other clusters may also define the service.
-func shared(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
-	return spec.Sharing == gatewayv1alpha1.SharingShared
+// Features are the features of an object that some of its conditions are about.
+type Features struct {
+	// Sharing reports whether other clusters may also define the service.
+	Sharing bool
+
+	// Discovery reports whether services of the tailnet are listed.
+	Discovery bool
 }
 
-// discovers reports whether services of the tailnet are listed.
-func discovers(spec gatewayv1alpha1.TailscaleServicesSpec) bool { return spec.ServiceDiscovery != nil }
-
-// uses reports whether the condition is about a feature that the spec uses, or about none.
-func (r conditionRule) uses(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
-	return r.wanted == nil || r.wanted(spec)
-}
+// uses reports whether the condition is about a feature that the object uses, or about none.
+func (r conditionRule) uses(f Features) bool { return r.wanted == nil || r.wanted(f) }
 
 // All returns the conditions of the object.
 func All(f Facts) []compose.Condition {
 	var out []compose.Condition
+	features := Features{Sharing: f.Presence.Sharing, Discovery: f.Selection.Spec.ServiceDiscovery != nil}
 	for _, r := range conditionRules {
-		if r.uses(f.Selection.Spec) && (r.reported == nil || f.Existing[r.kind] || r.reported(f)) {
+		if r.uses(features) && (r.reported == nil || f.Existing[r.kind] || r.reported(f)) {
 			out = append(out, r.condition(f))
 		}
 	}
@@ -66,10 +65,10 @@ func All(f Facts) []compose.Condition {
 
 // Types returns the types of the conditions that the object has whatever there is to report, given
 // the types of those that it has.
-func Types(spec gatewayv1alpha1.TailscaleServicesSpec, existing map[xpv2.ConditionType]bool) []xpv2.ConditionType {
+func Types(f Features, existing map[xpv2.ConditionType]bool) []xpv2.ConditionType {
 	var out []xpv2.ConditionType
 	for _, r := range conditionRules {
-		if r.uses(spec) && (r.reported == nil || existing[r.kind]) {
+		if r.uses(f) && (r.reported == nil || existing[r.kind]) {
 			out = append(out, r.kind)
 		}
 	}

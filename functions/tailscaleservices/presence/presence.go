@@ -101,6 +101,20 @@ func (p Presence) Remotes() []tailnetv1alpha1.ServiceConsumer {
 	})
 }
 
+// ClusterSet returns the set of clusters that share the service, according to this cluster's record.
+// It is empty if there is none.
+func (p Presence) ClusterSet() string {
+	if !p.Sharing || p.Current == nil {
+		return ""
+	}
+	o := p.Current.Status.AtProvider
+	i := slices.IndexFunc(o.Consumers, func(c tailnetv1alpha1.ServiceConsumer) bool { return c.ServiceName == o.OwnServiceName })
+	if i < 0 {
+		return ""
+	}
+	return o.Consumers[i].ClusterSet
+}
+
 // DNSName returns the DNS name of the service. It is empty until the tailnet's name is known.
 func (p Presence) DNSName() string {
 	if p.Current == nil {

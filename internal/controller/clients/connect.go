@@ -33,6 +33,9 @@ type Connection struct {
 	// is the UID of the provider config.
 	ClusterID string
 
+	// ClusterSet is the set of clusters that this cluster belongs to. Empty means none.
+	ClusterSet string
+
 	// ControlURL is the URL that nodes log in to. Empty means Tailscale's.
 	ControlURL string
 
@@ -178,7 +181,7 @@ func (c *Connector) dial(ctx context.Context, pc config, readOnly bool) (*Connec
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of Tailscale's API")
 	}
-	conn := &Connection{Client: cl, ClusterID: pc.clusterID(), ControlURL: pc.spec.ControlURL}
+	conn := &Connection{Client: cl, ClusterID: pc.clusterID(), ClusterSet: string(pc.spec.ClusterSet), ControlURL: pc.spec.ControlURL}
 	for _, t := range pc.spec.Tags {
 		conn.Tags = append(conn.Tags, string(t))
 	}

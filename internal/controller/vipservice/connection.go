@@ -44,6 +44,9 @@ type connection struct {
 	api       *api
 	clusterID string
 
+	// clusterSet is the set of clusters in the provider config. Empty if there is none.
+	clusterSet string
+
 	// tailnet is the name of the provider config.
 	tailnet string
 

@@ -50,7 +50,7 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 					if err != nil {
 						return connection{}, err
 					}
-					return connection{api: &api{services: c.Client.Services(), devices: c.Client.Devices(), tailnet: c.Client.Tailnet()}, clusterID: c.ClusterID, tailnet: mg.GetProviderConfigReference().Name, memory: c.Memory}, nil
+					return connection{api: &api{services: c.Client.Services(), devices: c.Client.Devices(), tailnet: c.Client.Tailnet()}, clusterID: c.ClusterID, clusterSet: c.ClusterSet, tailnet: mg.GetProviderConfigReference().Name, memory: c.Memory}, nil
 				},
 				reports:   readReports(env.Kube),
 				lives:     ownerExists(env.Kube),

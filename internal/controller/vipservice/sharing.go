@@ -147,6 +147,7 @@ func consumer(m registry.Member) v1alpha1.ServiceConsumer {
 	c := v1alpha1.ServiceConsumer{
 		ClusterID:   m.Cluster,
 		OperatorID:  m.Operator,
+		ClusterSet:  m.ClusterSet,
 		ServiceName: m.Name,
 		Addresses:   sortAddresses(m.Addrs),
 		DNSName:     dnsName(m.Name, m.Domain),
@@ -216,8 +217,13 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	if err != nil {
 		return registry.Want{}, err
 	}
+	set, err := e.setOf(mg, v)
+	if err != nil {
+		return registry.Want{}, err
+	}
 	return registry.Want{
 		Service:      string(p.Name),
+		ClusterSet:   set,
 		DisplayName:  p.DisplayName,
 		Comment:      p.Comment,
 		Ports:        tailscale.Sorted(ports),
@@ -236,6 +242,28 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 		OwnAddresses: mg.Status.AtProvider.OwnAddresses,
 		Seen:         seen,
 	}, nil
+}
+
+// setOf returns the set of clusters that may share the service. It is empty if any cluster may. It stays
+// what the record says if the provider config no longer names a set. Without a record, the error is a
+// refusal.
+func (e *sharing) setOf(mg *v1alpha1.VIPService, v registry.View) (string, error) {
+	if mg.Spec.ForProvider.Sharing != v1alpha1.SharingClusterSet {
+		return "", nil
+	}
+	set := e.clusterSet
+	if own := v.Service(e.ownService(mg)); set == "" && own != nil {
+		// A record that cannot be read has no set.
+		if r, ok, err := registry.RecordOf(own); err == nil && ok {
+			set = r.ClusterSet
+		}
+	}
+	if set != "" {
+		return set, nil
+	}
+	err := registry.NoClusterSet(string(mg.Spec.ForProvider.Name))
+	mg.SetConditions(foreign(err))
+	return "", err
 }
 
 // rollOutPorts returns the wanted ports that the service and the cluster's own service may have now.

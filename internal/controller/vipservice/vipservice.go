@@ -70,7 +70,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.VIPService) (manag
 		return nil, err
 	}
 	e := &external{connection: conn, reports: c.reports, lives: c.lives, pods: c.pods, hosts: c.hosts, ports: c.ports, record: c.record}
-	if mg.Spec.ForProvider.Sharing == v1alpha1.SharingShared {
+	if mg.Spec.ForProvider.Sharing.IsShared() {
 		return &sharing{external: e, detaching: c.detaching}, nil
 	}
 	c.hosts.forget(ownUID(mg.GetUID()))
