@@ -18,7 +18,11 @@ func (v *view) locate(t *ir.Target, sources []source) {
 	if t.Shape.HealthCheck != nil {
 		t.Candidates = candidates(sources)
 	}
-	t.Localities = localities(place(sources, v.placements[t.Key]))
+	p := v.placements[t.Key]
+	if v.drains {
+		p.Local, p.LocalOnly = true, false
+	}
+	t.Localities = localities(place(sources, p))
 }
 
 // candidates returns the endpoints that accept new requests.

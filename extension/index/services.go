@@ -227,7 +227,8 @@ func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Ba
 
 // remoteSources appends other clusters to local sources: with a later priority, or with
 // affinity Global with the same priority, where each cluster has the weight of all local
-// sources together. A cluster that several TailscaleEndpoints lead to counts once.
+// sources together. A cluster that several TailscaleEndpoints lead to counts once. While this cluster drains,
+// clusters that do not serve come after those that do.
 func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
 	k := t.Key
 	attachments := v.attachments.sorted(v.lookup(refAttachments, n))
@@ -242,6 +243,7 @@ func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gateway
 		}
 		t.Shape.RemoteTLS = &ir.UpstreamTLS{ServerName: ir.CanonicalHost(attachments[i].Spec.DNSName)}
 	}
+	v.drains = slices.ContainsFunc(attachments, func(a *tailnetv1alpha1.ServiceAttachment) bool { return a.Spec.Drain })
 	ways := map[tailnetv1alpha1.ServiceName]uint64{}
 	for _, a := range attachments {
 		ways[a.Spec.ServiceName]++
@@ -271,6 +273,9 @@ func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gateway
 	}
 	for _, a := range attachments {
 		s := source{name: a.Name, priority: behind, remote: true, cluster: a.Spec.ClusterID, weight: whole * multiple / ways[a.Spec.ServiceName]}
+		if v.drains && !a.Spec.Drain {
+			s.priority++
+		}
 		p := v.proxySet(ir.Sibling(n, a.Spec.Endpoints))
 		i := -1
 		if p != nil {

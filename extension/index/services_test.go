@@ -211,6 +211,25 @@ func TestServicesLocalities(t *testing.T) {
 			objects: []string{servicesWeb, serviceApp, attachmentWeb, proxySetEdge, sliceEdge},
 			want:    []ir.Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1, Endpoints: edge}},
 		},
+		"Drains": {
+			reason: "While the service drains, the cluster that serves should come first, one that does not after it, and this one last.",
+			objects: []string{
+				servicesWeb, serviceApp, sliceApp, strings.ReplaceAll(attachmentWeb, "  ports:", "  drain: true\n  ports:"),
+				strings.ReplaceAll(attachmentWeb, "web-edge-remote", "web-edge2-remote"), proxySetEdge, sliceEdge,
+			},
+			want: []ir.Locality{
+				{Name: "app", Weight: 1},
+				{Name: "web-edge-remote", Remote: true, Priority: 1, Weight: 1, Endpoints: edge},
+				{Name: "web-edge2-remote", Remote: true, Priority: 2, Weight: 1},
+				{Name: "app", Zone: "a", Priority: 3, Weight: 1, Endpoints: local[0].Endpoints},
+				{Name: "app", Zone: "b", Priority: 3, Weight: 1, Endpoints: local[1].Endpoints},
+			},
+		},
+		"DrainsAlone": {
+			reason:  "Without a way to another cluster, this one should serve on.",
+			objects: []string{servicesWeb, serviceApp, sliceApp, strings.ReplaceAll(attachmentWeb, "  ports:", "  drain: true\n  ports:")},
+			want:    append(append([]ir.Locality{}, local...), ir.Locality{Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1}),
+		},
 		"RemoteWithoutPort": {
 			reason:  "Remote endpoints without a port yet should not be used.",
 			objects: []string{servicesWeb, serviceApp, attachmentWeb},

@@ -61,6 +61,9 @@ type view struct {
 	count    int
 	beyond   string
 
+	// drains reports that the target's object is handed to other clusters, which come before this one.
+	drains bool
+
 	// awaited reports that a ConfigMap of the target's BackendTLSPolicy is not known yet.
 	awaited bool
 }

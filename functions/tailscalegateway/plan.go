@@ -35,7 +35,7 @@ func newGatewayPlan(f facts) *gatewayPlan {
 		Deployment:     f.observed.deployment, EDS: f.observed.eds,
 	})
 	gp.services = services.New(services.Facts{
-		Owner: f.owner, Sharing: f.sharing(), Publish: f.publishing(), Gateway: f.gateway,
+		Owner: f.owner, Sharing: f.sharing(), Publish: f.publishing(), Drain: f.spec.Drain, Gateway: f.gateway,
 		Report: f.report, Grants: f.grants, Tailnets: gp.tailnets.Tailnets,
 		Observed: f.observed.services, Reported: f.reported,
 	})

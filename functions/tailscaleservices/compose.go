@@ -131,6 +131,7 @@ func composeVIPService(s *service) *tailnetv1alpha1.VIPService {
 				Tags:        compose.Tags(t.Tags),
 				Annotations: t.Annotations,
 				Sharing:     s.sharing,
+				Drain:       s.drains(),
 				Routes:      recordRoutes(s),
 				RecordTags:  compose.Tags(t.RecordTags),
 				RecordPorts: recordPorts,

@@ -35,5 +35,5 @@ func (f facts) conditionTypes() []xpv2.ConditionType {
 	if !f.publishes() {
 		return []xpv2.ConditionType{meta.TypeAccepted}
 	}
-	return conditions.Types(conditions.Features{Sharing: f.shared(), Discovery: f.discovers()}, f.conditions)
+	return conditions.Types(conditions.Features{Sharing: f.shared(), Discovery: f.discovers(), Drain: f.asksDrain()}, f.conditions)
 }

@@ -70,7 +70,7 @@ func newService(f facts) *service {
 func (s *service) attached() map[string]*tailnetv1alpha1.ServiceAttachment {
 	return attachments.Attach(attachments.Facts{
 		Succession: s.succession, ServiceName: s.serviceName(),
-		Ports: s.ports, PortsErr: s.portsErr, Authorities: s.authorities, MayMake: s.mayMake(),
+		Ports: s.ports, PortsErr: s.portsErr, Authorities: s.authorities, MayMake: s.mayMake(), Drain: s.drains(),
 	})
 }
 
@@ -78,7 +78,7 @@ func (s *service) attached() map[string]*tailnetv1alpha1.ServiceAttachment {
 func (s *service) conditionFacts() conditions.Facts {
 	return conditions.Facts{
 		Succession: s.succession, ServiceName: s.serviceName(), Existing: s.conditions,
-		VIPService: s.vip, Discovery: s.discovery, Verdict: s.verdict, StaysShared: s.staysShared(),
+		VIPService: s.vip, Discovery: s.discovery, Verdict: s.verdict, StaysShared: s.staysShared(), AsksDrain: s.asksDrain(),
 		Ports: s.ports, PortsErr: s.portsErr, RefusedSpec: s.refusedSpec(),
 		RouteOnly: s.routeOnly(), Answers: s.answers(), Machines: s.machines(),
 	}
@@ -138,6 +138,9 @@ func (s *service) nameReported() bool {
 func (s *service) answers() bool {
 	if s.presence.IsUnrouted() {
 		return false
+	}
+	if s.drains() {
+		return presence.Count(s.presence.AllHosts(), tailnetv1alpha1.ServiceHost.Serves) > 0
 	}
 	if s.routeOnly() {
 		return !s.shared() || presence.Count(s.presence.AllHosts(), tailnetv1alpha1.ServiceHost.Serves) > 0

@@ -37,6 +37,12 @@ func (f facts) withSharing(tailnet string, set tailnetv1alpha1.ClusterSetName) f
 // shared reports whether other clusters may also define the service.
 func (f facts) shared() bool { return f.sharing.IsShared() }
 
+// drains reports whether this cluster hands the service to others.
+func (f facts) drains() bool { return f.shared() && (f.spec.Drain || f.access.Drain) }
+
+// asksDrain reports whether the user asks for a drain, also of a service that is not shared.
+func (f facts) asksDrain() bool { return f.spec.Drain || f.access.Drain && f.shared() }
+
 // staysShared reports whether the service is shared although the spec asks for one that belongs to
 // this cluster alone.
 func (f facts) staysShared() bool {

@@ -81,6 +81,7 @@ func remoteCluster(c tailnetv1alpha1.ServiceConsumer) gatewayv1alpha1.RemoteClus
 		ServiceName: c.ServiceName,
 		Addresses:   c.Addresses,
 		DNSName:     c.DNSName,
+		Draining:    c.Draining,
 		Online:      c.Online,
 	}
 	if c.Health != nil {

@@ -28,6 +28,7 @@ func composeConfig(f facts) *tailnetv1alpha1.ClusterProviderConfig {
 			Tags:        compose.Tags(f.spec.Tags),
 			ClusterID:   f.clusterID,
 			ClusterSet:  f.spec.ClusterSet,
+			Drain:       f.spec.Drain,
 			TailnetLock: tailnetLock(f.spec),
 
 			AllowedNamespaces: f.spec.AllowedNamespaces,

@@ -156,6 +156,9 @@ type TailnetVerdict struct {
 	// unless the namespace is accepted.
 	ClusterSet tailnetv1alpha1.ClusterSetName
 
+	// Drain reports that this cluster hands the services that it shares to others.
+	Drain bool
+
 	tailnet string
 }
 
@@ -211,6 +214,7 @@ func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha
 		tailnet:  name,
 
 		ClusterSet: c.Spec.ClusterSet,
+		Drain:      c.Spec.Drain,
 	}
 }
 

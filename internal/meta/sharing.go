@@ -58,6 +58,9 @@ const (
 	// cluster sets.
 	TypeConflict xpv2.ConditionType = "Conflict"
 
+	// TypeDrained reports whether this cluster has handed a service to other clusters.
+	TypeDrained xpv2.ConditionType = "Drained"
+
 	// TypeAddressKept reports whether a shared service that was created again got its IPv4
 	// address back.
 	TypeAddressKept xpv2.ConditionType = "AddressKept"
@@ -78,6 +81,11 @@ const (
 	ReasonAddressKept       xpv2.ConditionReason = "AddressKept"
 	ReasonAddressTaken      xpv2.ConditionReason = "AddressTaken"
 	ReasonSharedByOthers    xpv2.ConditionReason = "SharedByOthers"
+	ReasonHostsWithdrawn    xpv2.ConditionReason = "HostsWithdrawn"
+	ReasonHostsWithdrawing  xpv2.ConditionReason = "HostsWithdrawing"
+	ReasonDrainAnnounced    xpv2.ConditionReason = "DrainAnnounced"
+	ReasonNoOtherCluster    xpv2.ConditionReason = "NoOtherCluster"
+	ReasonNotShared         xpv2.ConditionReason = "NotShared"
 	ReasonNoClusterSet      xpv2.ConditionReason = "NoClusterSet"
 	ReasonApprovalForbidden xpv2.ConditionReason = "ApprovalForbidden"
 	ReasonAnnotationsKept   xpv2.ConditionReason = "AnnotationsKept"

@@ -76,7 +76,7 @@ func TestComplete(t *testing.T) {
 		words  []string
 		want   string
 	}{
-		"Nothing":   {reason: "All commands can begin a line, except hidden ones.", words: nil, want: "check\ncompletion\ninstall\norphans\nstatus\nuninstall\nversion\n:4\n"},
+		"Nothing":   {reason: "All commands can begin a line, except hidden ones.", words: nil, want: "check\ncompletion\ndrain\ninstall\norphans\nstatus\nuninstall\nversion\n:4\n"},
 		"Command":   {reason: "Commands are completed.", words: []string{"ch"}, want: "check\n:4\n"},
 		"Flag":      {reason: "Flags are those of the command.", words: []string{"check", "--env"}, want: "--envoy-gateway\n--envoy-gateway-namespace\n:4\n"},
 		"Global":    {reason: "Flags of all commands are completed, too.", words: []string{"status", "--kubec"}, want: "--kubeconfig\n:4\n"},

@@ -453,9 +453,13 @@ func TestHelp(t *testing.T) {
 	for command, examples := range map[string][]string{
 		"orphans": {exampleList, exampleDelete, exampleAfter}, "uninstall": {exampleUninstall},
 		"check": {exampleCheck, exampleCheckRoutes, exampleCheckImages}, "status": {exampleStatus, exampleStatusNamespace}, "version": {exampleVersion},
-		"install": {exampleInstall, exampleInstallTailnet, exampleInstallSecret},
+		"install": {exampleInstall, exampleInstallTailnet, exampleInstallSecret}, "drain": {exampleDrain, exampleUndo},
 	} {
-		w := newWorld(t)
+		var objects []client.Object
+		if command == "drain" {
+			objects = append(objects, tailnetObject())
+		}
+		w := newWorld(t, objects...)
 		code, out, _ := w.run(command, "--help")
 		if code != ExitNone {
 			t.Errorf("%s --help: code %d", command, code)

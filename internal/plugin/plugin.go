@@ -36,7 +36,7 @@ const (
 
 const description = `Answers questions about Tailscale Gateway in the cluster of your kubeconfig.
 
-As a kubectl plugin the command is kubectl tailscale-gateway; under the name tsgw it is the same. It has the rights of your kubeconfig, and changes nothing without a flag that says so, except for install.`
+As a kubectl plugin the command is kubectl tailscale-gateway; under the name tsgw it is the same. It has the rights of your kubeconfig, and changes nothing without a flag that says so, except for install and drain.`
 
 // cli has all flags and commands.
 type cli struct {
@@ -48,6 +48,7 @@ type cli struct {
 	Check      checkCmd      `cmd:"" help:"Say what keeps the installation from working, with the cause first and the command that fixes it."`
 	Orphans    orphansCmd    `cmd:"" help:"List what this cluster left in its tailnets and in itself, and delete it on request."`
 	Uninstall  uninstallCmd  `cmd:"" help:"List what would stay in the tailnets if the provider were removed now, and the commands that delete it first."`
+	Drain      drainCmd      `cmd:"" help:"Hand what this cluster shares to other clusters, for maintenance, and wait until they serve it."`
 	Status     statusCmd     `cmd:"" help:"Show tailnets, proxies, services and Gateways on one screen, with why some are not ready and the next step."`
 	Version    versionCmd    `cmd:"" help:"Print the versions of the plugin, of the components in the cluster, and of what they run on."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and names of objects in a shell."`

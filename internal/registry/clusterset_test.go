@@ -84,3 +84,41 @@ func TestCheckSet(t *testing.T) {
 		})
 	}
 }
+
+// TestDraining checks that a record keeps since when its cluster drains, and that of two clusters that
+// drain at most one does not see the other.
+func TestDraining(t *testing.T) {
+	w := wanted(func(w *Want) { w.Draining = true })
+	first, err := ownRecord(view(nil), me, w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := view([]tailscale.Service{first})
+	later.ServicesAt = testTime.Add(Pause)
+	again, err := ownRecord(later, me, w, &first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Same(first, again) {
+		t.Errorf("a record that drains changes later: %v", again.Annotations)
+	}
+	members, _ := later.Members(sharedService)
+	if !DrainAnnounced(later, members, me.Cluster) {
+		t.Error("DrainAnnounced(...): want true after Pause")
+	}
+	early := view([]tailscale.Service{first})
+	if members, _ := early.Members(sharedService); DrainAnnounced(early, members, me.Cluster) {
+		t.Error("DrainAnnounced(...): want false before Pause")
+	}
+	if got := Serving(members); len(got) != 0 {
+		t.Errorf("Serving(...): want no member, got %v", got)
+	}
+	ended, err := ownRecord(later, me, wanted(), &first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _, err := RecordOf(&ended)
+	if err != nil || r.Draining != nil {
+		t.Errorf("want a record without a drain once it ends, got %v, %v", r.Draining, err)
+	}
+}

@@ -298,7 +298,11 @@ func ownRecord(v View, self Self, want Want, current *tailscale.Service) (tailsc
 	for k, a := range s.Annotations {
 		annotations[k] = a
 	}
-	encoded, err := want.record(self).encode(old, v.ServicesAt)
+	record := want.record(self)
+	if want.Draining {
+		record.Draining = drainingSince(old, v.ServicesAt)
+	}
+	encoded, err := record.encode(old, v.ServicesAt)
 	if err != nil {
 		return s, err
 	}

@@ -82,6 +82,10 @@ type Record struct {
 	Ports []string `json:"ports,omitempty"`
 	Tags  []string `json:"tags,omitempty"`
 
+	// Draining is since when the cluster has wanted to hand the service to other clusters, by the clock
+	// of Tailscale's API. It is nil unless it does.
+	Draining *time.Time `json:"draining,omitempty"`
+
 	// Updated is when the record was written, by the clock of Tailscale's API. It alone is no
 	// reason to write a record that lists machines.
 	Updated time.Time `json:"updated"`

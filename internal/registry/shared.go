@@ -60,6 +60,9 @@ type Want struct {
 	// those with the same namespace and name. Empty means any cluster.
 	ClusterSet string
 
+	// Draining reports that this cluster hands the service to others.
+	Draining bool
+
 	// Adopt permits to take over services that do not belong to this cluster.
 	Adopt bool
 

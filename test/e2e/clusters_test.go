@@ -105,6 +105,30 @@ func TestTwoClusters(t *testing.T) {
 
 	t.Run("SharesBySet", sharesBySet)
 
+	t.Run("LosesNothingWhenDrained", func(t *testing.T) {
+		drain := func(value string) {
+			kubectl(t, "patch", "tailscaletailnet", "quickstart", "--type=merge", `--patch={"spec":{"drain":`+value+`}}`)
+		}
+		r := underLoad(t, func() {
+			answeredFrom(t, u, "web")
+			drain("true")
+			took := answeredFrom(t, u, farPrefix)
+			t.Logf("the other cluster answers requests of the Gateway after %s", took.Round(100*time.Millisecond))
+			took = eventually(t, patience, "the end of the drain", func() string {
+				if got := jsonpath(t, "tailscaleservices", "shared", `{.status.conditions[?(@.type=="Drained")]}`); !strings.Contains(got, "HostsWithdrawn") {
+					return "Drained is " + got
+				}
+				return ""
+			})
+			t.Logf("the proxies have withdrawn the service after %s", took.Round(time.Second))
+			drain("null")
+			answeredFrom(t, u, "web")
+		}, "--from=cluster", "--workers=4", "--rate=50", u)
+		if r.Lost > 0 {
+			t.Error(r)
+		}
+	})
+
 	t.Run("LosesRequestsInFlightWhenKilled", func(t *testing.T) {
 		const workers = 4
 		r := underLoad(t, func() {

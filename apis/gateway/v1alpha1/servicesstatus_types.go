@@ -144,6 +144,10 @@ type RemoteCluster struct {
 	// +optional
 	Health *RemoteHealth `json:"health,omitempty"`
 
+	// Draining reports that the cluster hands the service to others.
+	// +optional
+	Draining bool `json:"draining,omitempty"`
+
 	// Online reports whether one of the cluster's machines is online or was online within the
 	// last 30 minutes, or the cluster has listed no machine yet.
 	Online bool `json:"online"`

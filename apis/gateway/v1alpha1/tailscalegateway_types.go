@@ -146,6 +146,11 @@ type TailscaleGatewaySpec struct {
 	// +optional
 	PublishBackends PublishBackends `json:"publishBackends,omitempty"`
 
+	// Drain hands the Tailscale Services of this object to the other clusters that share them, for
+	// maintenance. See drain of a TailscaleServices.
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+
 	// ExtensionServer runs a dedicated extension for this Gateway in this namespace, which must
 	// also be the Gateway's. It runs while the Gateway exists, and starts once one of the tailnets,
 	// if there are any, allows the namespace. The extension reads nothing in other namespaces. The configuration

@@ -239,6 +239,14 @@ type TailscaleServicesSpec struct {
 	// +optional
 	Sharing Sharing `json:"sharing,omitempty"`
 
+	// Drain hands the service to the other clusters that share it, for maintenance: Gateways of this
+	// cluster send requests to other clusters first, and proxies of this cluster withdraw the service
+	// once a proxy of another cluster, which does not drain, is known to serve all ports. They serve
+	// again when there is no such proxy, and when Drain is removed. The condition Drained reports the
+	// progress.
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+
 	// EndpointTemplate creates a TailscaleEndpoints when the selector matches none, or is
 	// absent.
 	// +optional

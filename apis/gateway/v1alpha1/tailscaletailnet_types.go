@@ -184,6 +184,11 @@ type TailscaleTailnetSpec struct {
 	// +optional
 	ClusterSet tailnetv1alpha1.ClusterSetName `json:"clusterSet,omitempty"`
 
+	// Drain hands all services that this cluster shares to other clusters, for maintenance of the
+	// cluster. See drain of a TailscaleServices.
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+
 	// AllowedNamespaces selects the namespaces that may use this tailnet. Absent means all.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.from != 'List' || (has(self.names) && size(self.names) > 0)",message="names must list at least one namespace when from is List"

@@ -53,6 +53,10 @@ type ProviderConfigSpec struct {
 	// +optional
 	ClusterSet ClusterSetName `json:"clusterSet,omitempty"`
 
+	// Drain hands all services that this cluster shares to other clusters.
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+
 	// TailnetLock makes the tailnet's lock trust the proxies. Absent means that a person signs the
 	// key of each proxy, if the tailnet has a lock.
 	// +optional

@@ -226,6 +226,12 @@ type ServiceAttachmentSpec struct {
 	// +optional
 	Authorities []AttachmentAuthorities `json:"authorities,omitempty"`
 
+	// Drain moves requests to other clusters. With direction Ingress, proxies withdraw the service as
+	// soon as the provider says that another cluster hosts it. With direction Egress, Gateways send
+	// requests to the destination cluster before the backends of this one.
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+
 	// ClusterID of the destination cluster, for information. Absent unless it is another
 	// cluster.
 	// +optional

@@ -128,6 +128,13 @@ type VIPServiceParameters struct {
 	// +optional
 	Sharing Sharing `json:"sharing,omitempty"`
 
+	// Drain hands a service that clusters share to the other clusters: once a host of one of them, which
+	// does not drain, is known to serve all ports, this cluster's machines withdraw the service. They
+	// serve again when no such host is left, and when Drain is removed. The condition Drained reports
+	// the progress.
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+
 	// Routes of this cluster that use the service, as KIND/NAMESPACE/NAME. Other clusters that
 	// share the service can read them.
 	// +listType=set
@@ -260,6 +267,10 @@ type ServiceConsumer struct {
 	// known.
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
+
+	// Draining reports that the cluster hands the service to others.
+	// +optional
+	Draining bool `json:"draining,omitempty"`
 
 	// Routes of the cluster that use the service.
 	// +listType=atomic

@@ -87,6 +87,7 @@ func composeService(f Facts, v *Service) *gatewayv1alpha1.TailscaleServices {
 		},
 		Backends: v.Backends,
 		Sharing:  vip.Sharing,
+		Drain:    f.Drain,
 	}
 	for _, b := range v.Backends {
 		o.Spec.VIPService.Ports = append(o.Spec.VIPService.Ports, rules.Port(*b.VIPPort))

@@ -55,6 +55,9 @@ type Facts struct {
 	// Sharing is what the tailnets reach of the Gateway.
 	Sharing gatewayv1alpha1.RouteSharing
 
+	// Drain means that this cluster hands the services to others.
+	Drain bool
+
 	// Publish is which of the Services behind routes are shared, too.
 	Publish gatewayv1alpha1.PublishBackends
 

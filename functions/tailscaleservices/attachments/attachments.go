@@ -47,6 +47,9 @@ type Facts struct {
 
 	// MayMake means that the service may be created.
 	MayMake bool
+
+	// Drain means that this cluster hands the service to others.
+	Drain bool
 }
 
 // Attach returns the services that each selected endpoints serves, and the other clusters' services
@@ -130,7 +133,7 @@ func addOwn(f Facts, out map[string]*tailnetv1alpha1.ServiceAttachment, p tailne
 // composeIngress returns the attachment by which proxies host the service.
 func composeIngress(f Facts, p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
 	spec := hosted(f, p, f.Ports)
-	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(f.ServiceName), f.Presence.Addresses()
+	spec.ServiceName, spec.Addresses, spec.Drain = tailnetv1alpha1.ServiceName(f.ServiceName), f.Presence.Addresses(), f.Drain
 	return attachment(f, names.Child(f.Selection.Owner.Name, p.Spec.Endpoints), spec)
 }
 
@@ -181,6 +184,7 @@ func composeRemote(f Facts, name string, p tailnetv1alpha1.ProxySet, c tailnetv1
 		Ports:       ports.RemotePorts(f.Ports),
 		HealthCheck: check,
 		ClusterID:   c.ClusterID,
+		Drain:       f.Drain && serves(c),
 	}
 	// Their certificates are for the shared service's name, which Gateways request.
 	named := slices.ContainsFunc(f.Ports, func(a ports.Assignment) bool { return a.Remote() && a.TLS != nil })
@@ -188,6 +192,11 @@ func composeRemote(f Facts, name string, p tailnetv1alpha1.ProxySet, c tailnetv1
 		spec.DNSName = f.Presence.DNSName()
 	}
 	return attachment(f, name, spec)
+}
+
+// serves reports whether another cluster is known to serve, and does not drain.
+func serves(c tailnetv1alpha1.ServiceConsumer) bool {
+	return c.Online && !c.Draining && c.Health != nil && c.Health.Ready > 0 && c.Health.Score > 0
 }
 
 // copyAttachment returns an observed attachment unchanged.

@@ -52,6 +52,9 @@ type Facts struct {
 	// StaysShared means that clusters share the service although the spec has sharing Exclusive.
 	StaysShared bool
 
+	// AsksDrain means that the user asks to hand the service to other clusters.
+	AsksDrain bool
+
 	// RouteOnly means that this cluster does not host the service, and Answers that a machine does.
 	RouteOnly, Answers bool
 
@@ -202,6 +205,9 @@ func advertised(f Facts) compose.Condition {
 	case healthy > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines host %s; status.healthyBackends counts them", f.ServiceName)
+	case f.AsksDrain && f.Presence.Sharing && f.Answers:
+		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
+		c.Message = fmt.Sprintf("Machines of other clusters host %s; this cluster drains", f.ServiceName)
 	case f.RouteOnly && f.Presence.Sharing && f.Answers:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines of other clusters host %s; this cluster has none that could", f.ServiceName)

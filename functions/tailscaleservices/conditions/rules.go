@@ -36,6 +36,7 @@ var conditionRules = []conditionRule{
 	{kind: meta.TypePortsHealthy, reported: func(f Facts) bool { return f.Presence.PortsHealth() != nil }, condition: portsHealthy},
 	{kind: meta.TypePortsAllowed, reported: func(f Facts) bool { return portsAllowed(f).Status == compose.False }, condition: portsAllowed},
 	{kind: meta.TypeConflict, wanted: func(f Features) bool { return f.Sharing }, condition: conflict},
+	{kind: meta.TypeDrained, wanted: func(f Features) bool { return f.Drain }, condition: drained},
 	{kind: meta.TypeDiscoverySuccessful, wanted: func(f Features) bool { return f.Discovery }, condition: discoverySuccessful},
 }
 
@@ -46,6 +47,9 @@ type Features struct {
 
 	// Discovery reports whether services of the tailnet are listed.
 	Discovery bool
+
+	// Drain reports whether the user asks to hand the service to other clusters.
+	Drain bool
 }
 
 // uses reports whether the condition is about a feature that the object uses, or about none.
@@ -54,7 +58,7 @@ func (r conditionRule) uses(f Features) bool { return r.wanted == nil || r.wante
 // All returns the conditions of the object.
 func All(f Facts) []compose.Condition {
 	var out []compose.Condition
-	features := Features{Sharing: f.Presence.Sharing, Discovery: f.Selection.Spec.ServiceDiscovery != nil}
+	features := Features{Sharing: f.Presence.Sharing, Discovery: f.Selection.Spec.ServiceDiscovery != nil, Drain: f.AsksDrain}
 	for _, r := range conditionRules {
 		if r.uses(features) && (r.reported == nil || f.Existing[r.kind] || r.reported(f)) {
 			out = append(out, r.condition(f))

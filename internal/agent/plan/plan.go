@@ -32,6 +32,7 @@ const (
 	messageNoAddress    = "Waiting for the service to be made in the tailnet"
 	messageNotInTailnet = "Waiting for tailscaled to join the tailnet"
 	messageNotAccepted  = "Waiting for the tailnet to accept this machine as a host of the service; it may have to be approved"
+	messageDrained      = "Withdrawn while another cluster serves: the service drains in this cluster"
 	messageWithdrawn    = "Withdrawn while another host serves all ports, because a backend does not answer: %s"
 	messageNotRouted    = "The tailnet has accepted this machine as a host of the service and has made no host primary, so clients have no route to it"
 )
@@ -123,7 +124,8 @@ type Input struct {
 	Anonymous bool
 
 	// Withdrawn are the services that the provider has withdrawn: another host serves all of their
-	// ports. This has an effect only while one of the ports here does not answer.
+	// ports. This has an effect only while the service drains, or one of the ports here does not
+	// answer.
 	Withdrawn map[string]bool
 
 	// Stopping withdraws all services.
@@ -283,6 +285,8 @@ func (s *Service) advertise(spec v1alpha1.ServiceAttachmentSpec, input Input, r 
 		s.Reason, s.Message = tls.reason, tls.refused
 	case tls.unknown != "" && !advertised:
 		s.Undecided, s.Message = true, tls.unknown
+	case spec.Drain && input.Withdrawn[s.Name]:
+		s.Message = messageDrained
 	case s.Healthy > 0 && len(s.Unhealthy) > 0 && input.Withdrawn[s.Name]:
 		s.Message = fmt.Sprintf(messageWithdrawn, list(unhealthy(s.Targets, input)))
 	case s.Healthy > 0, unknown > 0 && advertised:

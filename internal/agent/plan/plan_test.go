@@ -58,6 +58,8 @@ func TestServices(t *testing.T) {
 	quiet.Spec.HealthCheck.ResolveOnly = true
 	quietTarget := tgt("10.96.0.10")
 	quietTarget.ResolveOnly = true
+	draining := *web.DeepCopy()
+	draining.Spec.Drain = true
 	webHandlers := Handlers{80: {Forward: "10.96.0.10:8080"}}
 	unhealthy := probe.Status{Health: probe.Unhealthy, Reason: "connection refused"}
 
@@ -151,6 +153,25 @@ func TestServices(t *testing.T) {
 				Attachments: []v1alpha1.ServiceAttachment{web},
 				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): {Health: probe.Healthy}},
 				Withdrawn:   map[string]bool{"svc:web": true},
+			},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Advertise: true, Healthy: 1}},
+		},
+		"Drained": {
+			reason: "A service that drains is withdrawn if the provider asks for that, although its backends answer.",
+			input: Input{
+				Attachments: []v1alpha1.ServiceAttachment{draining},
+				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): {Health: probe.Healthy}},
+				Advertised:  []string{"svc:web"},
+				Withdrawn:   map[string]bool{"svc:web": true},
+			},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Healthy: 1, Message: "Withdrawn while another cluster serves: the service drains in this cluster"}},
+		},
+		"Drains": {
+			reason: "A service that drains stays advertised until the provider knows another cluster that serves.",
+			input: Input{
+				Attachments: []v1alpha1.ServiceAttachment{draining},
+				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): {Health: probe.Healthy}},
+				Advertised:  []string{"svc:web"},
 			},
 			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Advertise: true, Healthy: 1}},
 		},

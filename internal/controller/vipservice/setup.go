@@ -95,6 +95,12 @@ func poll(hosts *hostsCache, ports *portsCache) managed.PollIntervalHook {
 		if v.GetCondition(meta.TypeRouted).Status == corev1.ConditionFalse {
 			interval = min(interval, pollUnrouted)
 		}
+		switch v.GetCondition(meta.TypeDrained).Reason {
+		case meta.ReasonDrainAnnounced, meta.ReasonHostsWithdrawing:
+			interval = min(interval, pollUnsettled)
+		case meta.ReasonNoOtherCluster, meta.ReasonHostsWithdrawn:
+			interval = min(interval, pollPorts)
+		}
 		interval = ports.next(v.GetUID(), interval)
 		return min(interval, hosts.next(v.GetUID(), interval), hosts.next(ownUID(v.GetUID()), interval))
 	}

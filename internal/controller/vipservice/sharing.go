@@ -87,6 +87,9 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 		if err := e.observePorts(ctx, mg); err != nil {
 			return managed.ExternalObservation{}, err
 		}
+		if err := e.observeDrain(ctx, mg, v, members); err != nil {
+			return managed.ExternalObservation{}, err
+		}
 	}
 	actions, err := registry.Attach(v, self, want)
 	if err != nil {
@@ -153,6 +156,7 @@ func consumer(m registry.Member) v1alpha1.ServiceConsumer {
 		DNSName:     dnsName(m.Name, m.Domain),
 		Routes:      m.Routes,
 		NodeIDs:     m.Nodes,
+		Draining:    m.Draining != nil,
 		Online:      m.Alive,
 	}
 	if h := m.Health; h != nil {
@@ -224,6 +228,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	return registry.Want{
 		Service:      string(p.Name),
 		ClusterSet:   set,
+		Draining:     p.Drain,
 		DisplayName:  p.DisplayName,
 		Comment:      p.Comment,
 		Ports:        tailscale.Sorted(ports),

@@ -45,6 +45,9 @@ const (
 type withdrawal struct {
 	machine v1alpha1.Machine
 
+	// drain reports that the service drains, and not that a port does not answer.
+	drain bool
+
 	// end is the end of the withdrawal. Zero ends it at once. renewal reports that it only goes on.
 	end     time.Time
 	renewal bool
@@ -102,7 +105,8 @@ func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) er
 	if c := portsCondition(mg.GetCondition(meta.TypePortsHealthy), o.Name, tailscale.Sorted(dead), e.missing); c != nil {
 		mg.SetConditions(*c)
 	}
-	if len(partial) == 0 || observeOnly(mg) {
+	if len(partial) == 0 || observeOnly(mg) || mg.Spec.ForProvider.Drain {
+		// What drains is withdrawn for another reason, see observeDrain.
 		return nil
 	}
 	machines, err := e.pods.machines(ctx, mg.GetNamespace())
@@ -156,6 +160,11 @@ func (e *external) withdrawHosts(ctx context.Context, mg *v1alpha1.VIPService) e
 			return errors.Wrapf(err, "cannot withdraw service from machine %q", w.machine.GetName())
 		}
 		switch {
+		case w.drain && w.end.IsZero():
+			e.record.Event(mg, event.Normal(reasonServingAgain, "Machine "+w.machine.GetName()+" advertises "+name+" again, although it drains: no other cluster is known to serve all ports"))
+		case w.drain && !w.renewal:
+			e.record.Event(mg, event.Normal(reasonWithdrawn, "Machine "+w.machine.GetName()+" withdraws "+name+", which drains, because another cluster serves it"))
+		case w.drain:
 		case w.end.IsZero():
 			e.record.Event(mg, event.Normal(reasonServingAgain, "Machine "+w.machine.GetName()+" advertises "+name+" again: no other host serves all ports"))
 		case !w.renewal:
