@@ -52,7 +52,7 @@ func TestDrain(t *testing.T) {
 			out: "TailscaleTailnet example drains\n1 of 1 shared services are served by other clusters\n",
 		},
 		"Serves": {
-			reason: "What this cluster still serves is listed, with the reason, and so is what is not shared.", args: []string{"--timeout=0s"},
+			reason: "Services that this cluster still serves are listed, with the reason, and so are those that are not shared.", args: []string{"--timeout=0s"},
 			objects: []client.Object{
 				tailnetObject(), web, service("api", v1alpha1.SharingClusterSet, corev1.ConditionFalse, "no other cluster"), service("db", v1alpha1.SharingExclusive, "", ""),
 			},

@@ -64,13 +64,13 @@ func checkSetOfService(s *tailscale.Service, want Want) error {
 // members, or not at all.
 func sharedByOthers(service string, members []Member) *RefusalError {
 	set := members[0].ClusterSet
-	by := clusters(members)
+	sharers := clusters(members)
 	if set != "" {
-		by = fmt.Sprintf("%s of the %s", by, describeSet(set))
+		sharers = fmt.Sprintf("%s of the %s", sharers, describeSet(set))
 	}
 	return &RefusalError{
 		Reason:  meta.ReasonSharedByOthers,
-		Message: fmt.Sprintf("service %q is shared by %s; %s, or choose another name", service, by, joinBy(set)),
+		Message: fmt.Sprintf("service %q is shared by %s; %s, or choose another name", service, sharers, joinBy(set)),
 	}
 }
 

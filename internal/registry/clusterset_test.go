@@ -18,7 +18,7 @@ import (
 func TestCheckSet(t *testing.T) {
 	set := func(name string) func(*Record) { return func(r *Record) { r.ClusterSet = name } }
 	operator := func(name string) func(*Record) { return func(r *Record) { r.Operator = name } }
-	of := func(name string) Want { return wanted(func(w *Want) { w.ClusterSet = name }) }
+	wantSet := func(name string) Want { return wanted(func(w *Want) { w.ClusterSet = name }) }
 	long := testTime.Add(-30 * 24 * time.Hour)
 	annotated := func(name string) *tailscale.Service {
 		s := settled(t).Service(sharedService)
@@ -36,38 +36,38 @@ func TestCheckSet(t *testing.T) {
 		want    Want
 		refusal string
 	}{
-		"First":    {reason: "The first cluster may share the service with its set.", want: of("prod")},
-		"SameSet":  {reason: "A cluster of the set joins.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod"))}, want: of("prod")},
-		"Open":     {reason: "Without sets every cluster joins, whatever its object is called.", records: []tailscale.Service{recordOf(t, "b", testTime, operator("other/web"))}, want: of("")},
+		"First":   {reason: "The first cluster may share the service with its set.", want: wantSet("prod")},
+		"SameSet": {reason: "A cluster of the set joins.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod"))}, want: wantSet("prod")},
+		"Open":    {reason: "Without sets every cluster joins, whatever its object is called.", records: []tailscale.Service{recordOf(t, "b", testTime, operator("other/web"))}, want: wantSet("")},
 		"OtherSet": {
-			reason: "A cluster of another set is a stranger.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod"))}, want: of("test"),
+			reason: "A cluster of another set is a stranger.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod"))}, want: wantSet("test"),
 			refusal: `service "svc:web" is shared by cluster b of the cluster set "prod"; set clusterSet to "prod" in this cluster's TailscaleTailnet or provider config (a TailscaleServices then needs no sharing, and a VIPService sharing ClusterSet), or choose another name`,
 		},
 		"NoSet": {
-			reason: "A cluster that shares with any other one does not join a set.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod"))}, want: of(""),
+			reason: "A cluster that shares with any other one does not join a set.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod"))}, want: wantSet(""),
 			refusal: `service "svc:web" is shared by cluster b of the cluster set "prod"; set clusterSet to "prod" in this cluster's TailscaleTailnet or provider config (a TailscaleServices then needs no sharing, and a VIPService sharing ClusterSet), or choose another name`,
 		},
 		"OpenToSet": {
-			reason: "A set does not join clusters that share with any other one.", records: []tailscale.Service{recordOf(t, "b", testTime)}, want: of("prod"),
+			reason: "A set does not join clusters that share with any other one.", records: []tailscale.Service{recordOf(t, "b", testTime)}, want: wantSet("prod"),
 			refusal: `service "svc:web" is shared by cluster b; set sharing to Shared, or choose another name`,
 		},
 		"OtherObject": {
-			reason: "In a set only the same object shares the service.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod"), operator("shop/web"))}, want: of("prod"),
+			reason: "In a set only the same object shares the service.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod"), operator("shop/web"))}, want: wantSet("prod"),
 			refusal: `service "svc:web" belongs to shop/web in the cluster set "prod", and a set shares only objects of the same namespace and name; choose another name for the service`,
 		},
 		"Silent": {
-			reason: "A cluster that was not seen for a while may come back.", records: []tailscale.Service{recordOf(t, "b", testTime.Add(-time.Hour), set("prod"), nodes("gone"))}, want: of("test"),
+			reason: "A cluster that was not seen for a while may come back.", records: []tailscale.Service{recordOf(t, "b", testTime.Add(-time.Hour), set("prod"), nodes("gone"))}, want: wantSet("test"),
 			refusal: `service "svc:web" is shared by cluster b of the cluster set "prod"; set clusterSet to "prod" in this cluster's TailscaleTailnet or provider config (a TailscaleServices then needs no sharing, and a VIPService sharing ClusterSet), or choose another name`,
 		},
-		"Expired": {reason: "An expired record keeps nobody out.", records: []tailscale.Service{recordOf(t, "b", long, set("prod"), nodes("gone"))}, want: of("test")},
-		"Member":  {reason: "A member that moves to another set first stays.", records: []tailscale.Service{recordOf(t, "a", testTime, set("prod")), recordOf(t, "b", testTime, set("prod"))}, want: of("test")},
-		"Moving":  {reason: "A set that moves admits clusters of both names.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod")), recordOf(t, "c", testTime, set("test"))}, want: of("test")},
+		"Expired": {reason: "An expired record keeps nobody out.", records: []tailscale.Service{recordOf(t, "b", long, set("prod"), nodes("gone"))}, want: wantSet("test")},
+		"Member":  {reason: "A member that moves to another set first stays.", records: []tailscale.Service{recordOf(t, "a", testTime, set("prod")), recordOf(t, "b", testTime, set("prod"))}, want: wantSet("test")},
+		"Moving":  {reason: "A set that moves admits clusters of both names.", records: []tailscale.Service{recordOf(t, "b", testTime, set("prod")), recordOf(t, "c", testTime, set("test"))}, want: wantSet("test")},
 		"RecordsLost": {
-			reason: "Without records, the annotation of the service counts.", current: annotated("prod"), want: of("test"),
+			reason: "Without records, the annotation of the service counts.", current: annotated("prod"), want: wantSet("test"),
 			refusal: `service "svc:web" is shared with cluster set "prod"; set clusterSet to "prod" in this cluster's TailscaleTailnet or provider config (a TailscaleServices then needs no sharing, and a VIPService sharing ClusterSet), choose another name, or set adoptionPolicy to Adopt`,
 		},
 		"RecordsLostAdopt":   {reason: "adoptionPolicy takes over a service without records.", current: annotated("prod"), want: wanted(func(w *Want) { w.ClusterSet, w.Adopt = "test", true })},
-		"RecordsLostSameSet": {reason: "A cluster of the set repairs a service without records.", current: annotated("prod"), want: of("prod")},
+		"RecordsLostSameSet": {reason: "A cluster of the set repairs a service without records.", current: annotated("prod"), want: wantSet("prod")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -95,12 +95,12 @@ func TestDraining(t *testing.T) {
 	}
 	later := view([]tailscale.Service{first})
 	later.ServicesAt = testTime.Add(Pause)
-	again, err := ownRecord(later, me, w, &first)
+	renewed, err := ownRecord(later, me, w, &first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !Same(first, again) {
-		t.Errorf("a record that drains changes later: %v", again.Annotations)
+	if !Same(first, renewed) {
+		t.Errorf("a record that drains changes later: %v", renewed.Annotations)
 	}
 	members, _ := later.Members(sharedService)
 	if !DrainAnnounced(later, members, me.Cluster) {

@@ -38,8 +38,10 @@ func sharesBySet(t *testing.T) {
 	inSecond(t, manifest, "apply", "--server-side", "-f", "-")
 	const path = "{.status.clusterSet}/{.status.clusterCount}"
 	for cluster, status := range map[string]func() string{
-		"one":  func() string { return jsonpath(t, "tailscaleservices", "set", path) },
-		second: func() string { return inSecond(t, "", "get", "tailscaleservices", "set", "-n", namespace, "-o=jsonpath="+path) },
+		"one": func() string { return jsonpath(t, "tailscaleservices", "set", path) },
+		second: func() string {
+			return inSecond(t, "", "get", "tailscaleservices", "set", "-n", namespace, "-o=jsonpath="+path)
+		},
 	} {
 		eventually(t, patience, "members of the set, as cluster "+cluster+" sees them", func() string {
 			if got := status(); got != "lab/2" {

@@ -85,7 +85,7 @@ func TestClusterSet(t *testing.T) {
 			want: meta.ReasonNoClusterSet, message: "set clusterSet in the TailscaleTailnet",
 		},
 	}
-	before := n.State().Services
+	previous := n.State().Services
 	for name, tc := range strangers {
 		t.Run(name, func(t *testing.T) {
 			p := n.provider(tc.clusterID).within(tc.set)
@@ -99,7 +99,7 @@ func TestClusterSet(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff(before, n.State().Services); diff != "" {
+	if diff := cmp.Diff(previous, n.State().Services); diff != "" {
 		t.Errorf("services after the strangers: -before, +after:\n%s", diff)
 	}
 

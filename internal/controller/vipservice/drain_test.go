@@ -40,14 +40,14 @@ func TestDrain(t *testing.T) {
 		reason             xpv2.ConditionReason
 	}
 	cases := map[string]struct {
-		reason  string
-		keep    bool
-		members []registry.Member
-		reports reports
-		host    v1alpha1.ServiceHost
-		end     time.Time
-		before  xpv2.Condition
-		want    want
+		reason   string
+		keep     bool
+		members  []registry.Member
+		reports  reports
+		host     v1alpha1.ServiceHost
+		end      time.Time
+		previous xpv2.Condition
+		want     want
 	}{
 		"Withdraws": {
 			reason:  "Once another cluster serves and knows of the drain, all machines withdraw.",
@@ -113,8 +113,8 @@ func TestDrain(t *testing.T) {
 			reason: "A drain that ended leaves no condition that says otherwise.", keep: true,
 			members: []registry.Member{member("a", "n1", nil, serves)},
 			reports: reports{"n1": retired}, host: other, end: apiTime.Add(withdrawFor),
-			before: drained(corev1.ConditionTrue, meta.ReasonHostsWithdrawn, ""),
-			want:   want{status: corev1.ConditionUnknown, reason: meta.ReasonNotRequested},
+			previous: drained(corev1.ConditionTrue, meta.ReasonHostsWithdrawn, ""),
+			want:     want{status: corev1.ConditionUnknown, reason: meta.ReasonNotRequested},
 		},
 		"Never": {
 			reason: "A service that never drained has no condition.", keep: true,
@@ -128,8 +128,8 @@ func TestDrain(t *testing.T) {
 			mg := object()
 			mg.Spec.ForProvider.Drain = !tc.keep
 			mg.Status.AtProvider = v1alpha1.VIPServiceObservation{Name: "svc:web", Ports: []string{"tcp:80"}, Hosts: []v1alpha1.ServiceHost{tc.host}}
-			if tc.before.Reason != "" {
-				mg.SetConditions(tc.before)
+			if tc.previous.Reason != "" {
+				mg.SetConditions(tc.previous)
 			}
 			kube := newKube(t, append(machineWithSecret("n1", tc.end), machineWithSecret("n2", tc.end)...)...)
 			e := &sharing{external: &external{

@@ -106,7 +106,7 @@ func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) er
 		mg.SetConditions(*c)
 	}
 	if len(partial) == 0 || observeOnly(mg) || mg.Spec.ForProvider.Drain {
-		// What drains is withdrawn for another reason, see observeDrain.
+		// A service that drains is withdrawn for another reason, see observeDrain.
 		return nil
 	}
 	machines, err := e.pods.machines(ctx, mg.GetNamespace())
