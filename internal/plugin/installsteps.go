@@ -109,18 +109,19 @@ func (i *installer) advice(p installation.Progress) string {
 // progress reads how far an installation is.
 func (i *installer) progress() (installation.Progress, error) {
 	r := i.reader()
-	p := installation.Progress{Packages: ask(r, r.packages), Definitions: ask(r, r.definitions)}
-	request := ask(r, func() (*corev1.ConfigMap, error) {
+	failure := ""
+	p := installation.Progress{Packages: ask(r, noted(&failure, r.packages)), Definitions: ask(r, noted(&failure, r.definitions))}
+	request := ask(r, noted(&failure, func() (*corev1.ConfigMap, error) {
 		cm := &corev1.ConfigMap{}
 		err := r.kube.Get(r.ctx, types.NamespacedName{Namespace: r.options.CrossplaneNamespace, Name: meta.FirstTailnetConfigMap}, cm)
 		return cm, err
-	})
+	}))
 	if cm := request.Value; cm != nil {
 		p.Tailnet = cm.Data[meta.FirstTailnetName]
 		p.Created = p.Tailnet != "" && cm.Data[meta.FirstTailnetCreated] == p.Tailnet
 	}
 	if p.Tailnet != "" {
-		conditions := ask(r, func() ([]causes.Condition, error) {
+		conditions := ask(r, noted(&failure, func() ([]causes.Condition, error) {
 			u := &unstructured.Unstructured{}
 			u.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleTailnetKind))
 			err := r.kube.Get(r.ctx, types.NamespacedName{Name: p.Tailnet}, u)
@@ -128,11 +129,25 @@ func (i *installer) progress() (installation.Progress, error) {
 				return nil, nil
 			}
 			return append([]causes.Condition{}, conditionsOf(u)...), err
-		})
+		}))
 		// Nobody waits for what may not be read.
 		if p.Conditions = conditions.Value; conditions.Unknown != "" {
 			p.Tailnet = ""
 		}
 	}
+	p.Failure = failure
 	return p, r.failure
+}
+
+// noted returns a question that notes why it has no answer, unless the caller may not ask it, or the object or its
+// kind does not exist. An error may pass: after an uninstallation, the API server's list of kinds names some that are
+// gone, until they are back.
+func noted[T any](failure *string, question func() (T, error)) func() (T, error) {
+	return func() (T, error) {
+		v, err := question()
+		if err != nil && !kerrors.IsForbidden(err) && !kerrors.IsNotFound(err) && !apimeta.IsNoMatchError(err) {
+			*failure = err.Error()
+		}
+		return v, err
+	}
 }

@@ -22,10 +22,17 @@ type Progress struct {
 	Tailnet    string
 	Created    bool
 	Conditions []causes.Condition
+
+	// Failure says why some of this could not be read, although the caller may read it. It may be read the next
+	// time: kinds appear while an installation starts.
+	Failure string
 }
 
 // Pending returns what an installation waits for, or an empty text if there is nothing left.
 func Pending(p Progress) string {
+	if p.Failure != "" {
+		return "an answer of the API server: " + p.Failure
+	}
 	if p.Packages.Unknown != "" || p.Definitions.Unknown != "" {
 		// The checks at the end say that these are not known.
 		return ""
