@@ -40,7 +40,7 @@ func TestPending(t *testing.T) {
 		"NoKinds":     {reason: "No kind is none.", change: func(p *Progress) { p.Definitions.Value = nil }, want: "the kinds, of which 0 of 0 are established"},
 		"Claims":      {reason: "Claims must be offered.", change: func(p *Progress) { p.Definitions.Value["a"] = check.Definition{Claims: true, Established: right} }, want: "the kinds, of which 0 of 1 are established"},
 		"Unknown":     {reason: "Nobody waits for packages that the caller may not read.", change: func(p *Progress) { p.Packages = check.Answer[map[string]check.Package]{Unknown: "forbidden"} }},
-		"Failed":      {reason: "What could not be read is asked again.", change: func(p *Progress) { p.Failure = "the list of kinds is stale" }, want: "an answer of the API server: the list of kinds is stale"},
+		"Failed":      {reason: "A question without an answer is asked again.", change: func(p *Progress) { p.Failure = "the list of kinds is stale" }, want: "an answer of the API server: the list of kinds is stale"},
 		"Requested":   {reason: "The provider creates the tailnet.", change: func(p *Progress) { p.Tailnet = "example" }, want: "TailscaleTailnet example, which the provider creates"},
 		"Deleted":     {reason: "A tailnet that the user has deleted since does not come back.", change: func(p *Progress) { p.Tailnet, p.Created = "example", true }},
 		"NotReady":    {reason: "A tailnet says why it is not ready.", change: func(p *Progress) { p.Tailnet, p.Conditions = "example", []causes.Condition{wrong} }, want: "TailscaleTailnet example, which is not ready: cannot pull"},
