@@ -227,8 +227,8 @@ func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Ba
 
 // remoteSources appends other clusters to local sources: with a later priority, or with
 // affinity Global with the same priority, where each cluster has the weight of all local
-// sources together. A cluster that several TailscaleEndpoints lead to counts once. While this cluster drains,
-// clusters that do not serve come after those that do.
+// sources together. A cluster that several TailscaleEndpoints lead to counts once. While this
+// cluster drains, clusters that do not serve come after those that do.
 func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
 	k := t.Key
 	attachments := v.attachments.sorted(v.lookup(refAttachments, n))

@@ -62,15 +62,19 @@ func (c *drainCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	value, outcome := "true", "drains"
+	if c.Undo {
+		value, outcome = "null", "no longer drains"
+	}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"drain":%s}}`, value))
 	for _, name := range names {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(tailnetKind)
 		o.SetName(name)
-		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"drain":%s}}`, map[bool]string{false: "true", true: "null"}[c.Undo]))
 		if err := kube.Patch(s.ctx, o, patch); err != nil {
 			return errors.Wrapf(err, "cannot patch TailscaleTailnet %q", name)
 		}
-		fmt.Fprintf(s.out, "TailscaleTailnet %s %s\n", Quoted(name), map[bool]string{false: "drains", true: "no longer drains"}[c.Undo])
+		fmt.Fprintf(s.out, "TailscaleTailnet %s %s\n", Quoted(name), outcome)
 	}
 	if c.Undo {
 		return nil
@@ -116,7 +120,7 @@ func (d drainState) String() string {
 // state reads how far the drain is.
 func (c *drainCmd) state(s *session, kube client.Client, tailnets []string) (drainState, error) {
 	l := &v1alpha1.VIPServiceList{}
-	if err := kube.List(s.ctx, l); err != nil {
+	if err := kube.List(s.ctx, l, client.HasLabels{meta.LabelServices}); err != nil {
 		return drainState{}, errors.Wrap(err, "cannot list VIPServices")
 	}
 	slices.SortFunc(l.Items, func(a, b v1alpha1.VIPService) int {
@@ -126,7 +130,7 @@ func (c *drainCmd) state(s *session, kube client.Client, tailnets []string) (dra
 	for i := range l.Items {
 		v := &l.Items[i]
 		ref := v.GetProviderConfigReference()
-		if ref == nil || !slices.Contains(tailnets, ref.Name) || v.GetLabels()[meta.LabelServices] == "" {
+		if ref == nil || !slices.Contains(tailnets, ref.Name) {
 			continue
 		}
 		name := v.GetNamespace() + "/" + v.GetName()

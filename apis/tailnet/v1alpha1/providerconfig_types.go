@@ -53,7 +53,8 @@ type ProviderConfigSpec struct {
 	// +optional
 	ClusterSet ClusterSetName `json:"clusterSet,omitempty"`
 
-	// Drain hands all services that this cluster shares to other clusters.
+	// Drain hands the services of all TailscaleServices and TailscaleGateways that use this config, and
+	// share them, to other clusters. A VIPService without a TailscaleServices has a field of its own.
 	// +optional
 	Drain bool `json:"drain,omitempty"`
 

@@ -29,10 +29,12 @@ func drained(f Facts) compose.Condition {
 	p := f.Presence.Current.GetCondition(meta.TypeDrained)
 	switch p.Status {
 	case corev1.ConditionTrue:
-		c.Status, c.Reason, c.Message = compose.True, p.Reason, p.Message
+		c.Status = compose.True
 	case corev1.ConditionFalse:
-		c.Status, c.Reason, c.Message = compose.False, p.Reason, p.Message
+		c.Status = compose.False
 	case corev1.ConditionUnknown:
+		return c
 	}
+	c.Reason, c.Message = p.Reason, p.Message
 	return c
 }

@@ -29,7 +29,7 @@ func (e *sharing) observeDrain(ctx context.Context, mg *v1alpha1.VIPService, v r
 		return nil
 	}
 	if !mg.Spec.ForProvider.Drain {
-		if mg.GetCondition(meta.TypeDrained).Status == corev1.ConditionTrue || mg.GetCondition(meta.TypeDrained).Status == corev1.ConditionFalse {
+		if mg.GetCondition(meta.TypeDrained).Status != corev1.ConditionUnknown {
 			mg.SetConditions(drained(corev1.ConditionUnknown, meta.ReasonNotRequested, "The service does not drain"))
 		}
 		return nil
