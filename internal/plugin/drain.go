@@ -119,16 +119,18 @@ func (d drainState) String() string {
 
 // state reads how far the drain is.
 func (c *drainCmd) state(s *session, kube client.Client, tailnets []string) (drainState, error) {
-	l := &v1alpha1.VIPServiceList{}
-	if err := kube.List(s.ctx, l, client.HasLabels{meta.LabelServices}); err != nil {
+	var services []v1alpha1.VIPService
+	newList := func() *v1alpha1.VIPServiceList { return &v1alpha1.VIPServiceList{} }
+	add := func(l *v1alpha1.VIPServiceList) { services = append(services, l.Items...) }
+	if err := pageOf(s.ctx, kube, newList, add, client.HasLabels{meta.LabelServices}); err != nil {
 		return drainState{}, errors.Wrap(err, "cannot list VIPServices")
 	}
-	slices.SortFunc(l.Items, func(a, b v1alpha1.VIPService) int {
+	slices.SortFunc(services, func(a, b v1alpha1.VIPService) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	out := drainState{}
-	for i := range l.Items {
-		v := &l.Items[i]
+	for i := range services {
+		v := &services[i]
 		ref := v.GetProviderConfigReference()
 		if ref == nil || !slices.Contains(tailnets, ref.Name) {
 			continue

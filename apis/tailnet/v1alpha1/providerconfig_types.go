@@ -54,7 +54,7 @@ type ProviderConfigSpec struct {
 	ClusterSet ClusterSetName `json:"clusterSet,omitempty"`
 
 	// Drain hands the services of all TailscaleServices and TailscaleGateways that use this config, and
-	// share them, to other clusters. A VIPService without a TailscaleServices has a field of its own.
+	// share them, to other clusters. A VIPService without a TailscaleServices has a separate field.
 	// +optional
 	Drain bool `json:"drain,omitempty"`
 
