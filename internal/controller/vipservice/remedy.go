@@ -27,14 +27,18 @@ const (
 	afterAdvertise = 90 * time.Second
 
 	// remedyTurn is the time of one cluster in which only its machines act on a shared service.
-	// The remedies of a cluster take about four minutes.
-	remedyTurn = 5 * time.Minute
+	// The remedies of a cluster take about six minutes.
+	remedyTurn = 7 * time.Minute
+
+	// remedyPause is how long after the last remedy the provider begins with the first one again.
+	remedyPause = 10 * time.Minute
 
 	// restartAgain is the least time between two restarts for one service.
 	restartAgain = time.Hour
 
-	// remedyValid is how long an agent may begin an action.
-	remedyValid = time.Minute
+	// remedyValid is how long an agent may begin an action. An agent whose tailscaled has just
+	// reconnected is not certain for a minute that the service has no primary host.
+	remedyValid = 80 * time.Second
 
 	// pollUnrouted is the poll interval of a service without a primary host.
 	pollUnrouted = 10 * time.Second
@@ -62,45 +66,74 @@ type pods interface {
 func (e *external) observeRemedy(ctx context.Context, mg *v1alpha1.VIPService, others []registry.Member) error {
 	o := mg.Status.AtProvider
 	start := mg.GetCondition(meta.TypeRouted).LastTransitionTime.Time
-	action := nextRemedy(o.RoutingRemedy, start, turnOf(e.clusterID, others), e.hosts.clock.Now())
-	if action == "" {
+	at := e.hosts.clock.Now()
+	if !remedyDue(o.RoutingRemedy, start, turnOf(e.clusterID, others), at) {
 		return nil
 	}
 	machines, err := e.pods.machines(ctx, mg.GetNamespace())
 	if err != nil {
 		return errors.Wrap(err, "cannot list machines")
 	}
-	e.remedy = &v1alpha1.RoutingRemedy{Action: action}
+	var hosts []int
 	offline := offlineHosts(o.Hosts)
 	for _, id := range slices.Sorted(maps.Keys(e.reported)) {
-		r := e.reported[id]
-		if offline(id) || !r.Advertised || !r.Accepted {
+		if r := e.reported[id]; offline(id) || !r.Advertised || !r.Accepted {
 			continue
 		}
-		i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return meta.NodeIDOf(&m) == id })
-		if i >= 0 && (action == v1alpha1.RemedyActionAdvertise || mayRestart(machines, i, o.Name)) {
-			e.remedy.Machine, e.remedied = machines[i].GetName(), &machines[i]
-			return nil
+		if i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return meta.NodeIDOf(&m) == id }); i >= 0 {
+			hosts = append(hosts, i)
 		}
+	}
+	e.remedy = nextRemedy(o.RoutingRemedy, start, at, machines, hosts, o.Name)
+	if e.remedy != nil && e.remedy.Machine != "" {
+		i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.GetName() == e.remedy.Machine })
+		e.remedied = &machines[i]
 	}
 	return nil
 }
 
-// nextRemedy returns what to do about a service that has had no primary host since a time, or "":
-// first one machine advertises it again, then one machine restarts. last is the last remedy. turn
-// is the number of clusters that act before this one.
-func nextRemedy(last *v1alpha1.RoutingRemedy, start time.Time, turn int, at time.Time) v1alpha1.RemedyAction {
+// remedyDue reports whether to act on a service that has had no primary host since a time. last is
+// the last remedy. turn is the number of clusters that act before this one.
+func remedyDue(last *v1alpha1.RoutingRemedy, start time.Time, turn int, at time.Time) bool {
 	switch {
 	case at.Before(start.Add(time.Duration(turn) * remedyTurn)):
-		return ""
+		return false
 	case last == nil || last.Time.Time.Before(start):
-		return v1alpha1.RemedyActionAdvertise
-	case last.Action != v1alpha1.RemedyActionAdvertise || at.Before(last.Time.Add(afterAdvertise)):
-		return ""
-	case last.Restarted != nil && at.Before(last.Restarted.Add(restartAgain)):
-		return ""
+		return true
+	case last.Action == v1alpha1.RemedyActionAdvertise:
+		return !at.Before(last.Time.Add(afterAdvertise))
 	}
-	return v1alpha1.RemedyActionRestart
+	return !at.Before(last.Time.Add(remedyPause))
+}
+
+// nextRemedy returns a remedy that is due, or nil. The first host advertises the service again, then
+// the last one, in case that the fault is of one host, and then a host restarts. hosts are the indexes
+// of the machines that host the service, in a constant order.
+func nextRemedy(last *v1alpha1.RoutingRemedy, start, at time.Time, machines []v1alpha1.Machine, hosts []int, service string) *v1alpha1.RoutingRemedy {
+	advertise := func(host int) *v1alpha1.RoutingRemedy {
+		return &v1alpha1.RoutingRemedy{Action: v1alpha1.RemedyActionAdvertise, Machine: machines[host].GetName()}
+	}
+	if len(hosts) == 0 {
+		return nil
+	}
+	first, final := hosts[0], hosts[len(hosts)-1]
+	switch {
+	case last == nil || last.Time.Time.Before(start) || last.Action == v1alpha1.RemedyActionRestart:
+		return advertise(first)
+	case last.Machine == machines[first].GetName() && first != final:
+		return advertise(final)
+	case last.Restarted != nil && at.Before(last.Restarted.Add(restartAgain)):
+		if at.Before(last.Time.Add(remedyPause)) {
+			return nil
+		}
+		return advertise(first)
+	}
+	for _, i := range hosts {
+		if mayRestart(machines, i, service) {
+			return &v1alpha1.RoutingRemedy{Action: v1alpha1.RemedyActionRestart, Machine: machines[i].GetName()}
+		}
+	}
+	return &v1alpha1.RoutingRemedy{Action: v1alpha1.RemedyActionRestart}
 }
 
 // turnOf returns the number of clusters that act on a shared service before this one: those with

@@ -159,30 +159,54 @@ func TestHidden(t *testing.T) {
 
 func TestNextRemedy(t *testing.T) {
 	start := apiTime
-	last := func(a v1alpha1.RemedyAction, at time.Duration, restarted *metav1.Time) *v1alpha1.RoutingRemedy {
-		return &v1alpha1.RoutingRemedy{Action: a, Time: metav1.NewTime(start.Add(at)), Restarted: restarted}
+	last := func(a v1alpha1.RemedyAction, machine string, at time.Duration, restarted *metav1.Time) *v1alpha1.RoutingRemedy {
+		return &v1alpha1.RoutingRemedy{Action: a, Machine: machine, Time: metav1.NewTime(start.Add(at)), Restarted: restarted}
 	}
+	remedy := func(a v1alpha1.RemedyAction, machine string) *v1alpha1.RoutingRemedy {
+		return &v1alpha1.RoutingRemedy{Action: a, Machine: machine}
+	}
+	const advertise, restart = v1alpha1.RemedyActionAdvertise, v1alpha1.RemedyActionRestart
 	lately, longAgo := metav1.NewTime(start.Add(-time.Minute)), metav1.NewTime(start.Add(-2*time.Hour))
+	dead := v1alpha1.HostedService{Name: "svc:web", Advertised: true, Accepted: true, Routed: v1alpha1.RoutingFalse}
+	other := v1alpha1.HostedService{Name: "svc:db", Advertised: true, Accepted: true, Routed: v1alpha1.RoutingTrue}
+	machines := []v1alpha1.Machine{*hostingMachine("a", "n1", dead, other), *hostingMachine("b", "n2", dead), *hostingMachine("c", "n3", dead)}
 	cases := map[string]struct {
 		reason  string
 		last    *v1alpha1.RoutingRemedy
+		hosts   []int
 		turn    int
 		elapsed time.Duration
-		want    v1alpha1.RemedyAction
+		want    *v1alpha1.RoutingRemedy
 	}{
-		"First":       {reason: "A machine advertises the service again.", want: v1alpha1.RemedyActionAdvertise},
-		"Waits":       {reason: "It takes a while to see the effect.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), elapsed: 89 * time.Second},
-		"Second":      {reason: "Then a machine restarts.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), elapsed: 90 * time.Second, want: v1alpha1.RemedyActionRestart},
-		"Last":        {reason: "Nothing follows.", last: last(v1alpha1.RemedyActionRestart, 0, nil), elapsed: 24 * time.Hour},
-		"Again":       {reason: "The next time it begins again.", last: last(v1alpha1.RemedyActionRestart, -time.Minute, &lately), want: v1alpha1.RemedyActionAdvertise},
-		"NoSecond":    {reason: "A machine restarts once an hour at most.", last: last(v1alpha1.RemedyActionAdvertise, 0, &lately), elapsed: 2 * time.Minute},
-		"HourLater":   {reason: "After that it may restart again.", last: last(v1alpha1.RemedyActionAdvertise, 0, &longAgo), elapsed: 2 * time.Minute, want: v1alpha1.RemedyActionRestart},
-		"OthersFirst": {reason: "Machines of one cluster act at a time.", turn: 1, elapsed: 299 * time.Second},
-		"OurTurn":     {reason: "The next cluster follows.", turn: 1, elapsed: 300 * time.Second, want: v1alpha1.RemedyActionAdvertise},
+		"First":       {reason: "A machine advertises the service again.", want: remedy(advertise, "a")},
+		"Waits":       {reason: "It takes a while to see the effect.", last: last(advertise, "a", 0, nil), elapsed: 89 * time.Second},
+		"Second":      {reason: "Then another machine does.", last: last(advertise, "a", 0, nil), elapsed: 90 * time.Second, want: remedy(advertise, "c")},
+		"Third":       {reason: "Then a machine restarts that serves nothing else.", last: last(advertise, "c", 0, nil), elapsed: 90 * time.Second, want: remedy(restart, "b")},
+		"Only":        {reason: "A second machine is necessary for the second remedy.", hosts: []int{1}, last: last(advertise, "b", 0, nil), elapsed: 90 * time.Second, want: remedy(restart, "b")},
+		"Gone":        {reason: "The machine that advertised it can be gone.", hosts: []int{1, 2}, last: last(advertise, "a", 0, nil), elapsed: 90 * time.Second, want: remedy(restart, "b")},
+		"Serves":      {reason: "A machine that alone serves another service does not restart.", hosts: []int{0}, last: last(advertise, "a", 0, nil), elapsed: 90 * time.Second, want: remedy(restart, "")},
+		"NoHost":      {reason: "Without a host there is nothing to do.", hosts: []int{}},
+		"Pause":       {reason: "A restart takes a while.", last: last(restart, "b", 0, &lately), elapsed: 599 * time.Second},
+		"Repeats":     {reason: "A service that nothing has helped is not given up.", last: last(restart, "b", 0, &lately), elapsed: 600 * time.Second, want: remedy(advertise, "a")},
+		"Again":       {reason: "The next time it begins again.", last: last(restart, "b", -time.Minute, &lately), want: remedy(advertise, "a")},
+		"NoThird":     {reason: "A machine restarts once an hour at most.", last: last(advertise, "c", 0, &lately), elapsed: 2 * time.Minute},
+		"RepeatsThat": {reason: "Until then, machines advertise the service again from time to time.", last: last(advertise, "c", 0, &lately), elapsed: 10 * time.Minute, want: remedy(advertise, "a")},
+		"HourLater":   {reason: "After that it may restart again.", last: last(advertise, "c", 0, &longAgo), elapsed: 2 * time.Minute, want: remedy(restart, "b")},
+		"OthersFirst": {reason: "Machines of one cluster act at a time.", turn: 1, elapsed: 419 * time.Second},
+		"OurTurn":     {reason: "The next cluster follows.", turn: 1, elapsed: 420 * time.Second, want: remedy(advertise, "a")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, nextRemedy(tc.last, start, tc.turn, start.Add(tc.elapsed))); diff != "" {
+			hosts := tc.hosts
+			if hosts == nil {
+				hosts = []int{0, 1, 2}
+			}
+			var got *v1alpha1.RoutingRemedy
+			at := start.Add(tc.elapsed)
+			if remedyDue(tc.last, start, tc.turn, at) {
+				got = nextRemedy(tc.last, start, at, machines, hosts, "svc:web")
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nnextRemedy(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
