@@ -38,7 +38,15 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 			return nil, err
 		}
 	}
+	untouched := sidebyside.NewOurs(lab, "untouched", c.Networking)
+	if err := untouched.InstallIngress(ctx); err != nil {
+		return nil, err
+	}
 	j, err := lab.NewJournal(filepath.Join(c.Logs, "drain"))
+	if err != nil {
+		return nil, err
+	}
+	stay, err := untouched.Untouched(ctx, c.Deletions)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +70,7 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 		})
 	}
 	err = all.Wait()
+	outages, stopped := stay()
 	progress("drain: %d deletions, %d moves, %d requests, %d lost, %d cut by a move, the longest deletion took %s; %s",
 		d.Deletions, d.Moves, d.Requests, len(d.Lost), len(d.Cut), d.Longest.Round(time.Second), load())
 	for _, f := range d.Lost {
@@ -70,13 +79,17 @@ func (c *cli) drain(ctx context.Context, lab *sidebyside.Lab) ([]Result, error) 
 	for _, f := range d.Cut {
 		progress("drain: cut by a move: %s", f)
 	}
+	for _, f := range outages {
+		progress("drain: lost by the service whose pods stay: %s", f)
+	}
 	// Programs of the lab, whose names have that of the tailnet.
 	closed := j.Close(context.WithoutCancel(ctx), []string{"tailnetsim-one", "client-one-client", "kubelet-one"}, sets[0].Controllers())
 	progress("drain: the logs of the pods and of what decides on them are in %s", filepath.Join(c.Logs, "drain"))
 	return []Result{
 		plain("drain.lost_requests", float64(len(d.Lost)), "requests", 0),
 		plain("drain.cut_by_moves", float64(len(d.Cut)), "requests", float64(maxCut*d.Moves)),
-	}, errors.Join(err, closed)
+		plain("drain.untouched_lost_requests", float64(len(outages)), "requests", 0),
+	}, errors.Join(err, stopped, closed)
 }
 
 // busy keeps this many threads of the process busy until the returned function is called.

@@ -47,7 +47,8 @@ func regainsPrimary(t *testing.T) {
 		return eventually(t, patience, want, func() string {
 			got := jsonpath(t, "tailscaleservices", "stranded", `{.status.conditions[?(@.type=="Routed")].status} {.status.conditions[?(@.type=="Ready")].status}`)
 			if got != want {
-				return "Routed and Ready are " + got
+				remedy := jsonpath(t, "vipservices", "stranded", "{.status.atProvider.routingRemedy}")
+				return "Routed and Ready are " + got + ", the last remedy is " + remedy
 			}
 			return ""
 		})

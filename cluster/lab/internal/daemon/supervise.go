@@ -80,7 +80,7 @@ func (s *supervised) start(ctx context.Context) (*exec.Cmd, error) {
 	// If the daemon is killed, the process ends, too: the kernel sends it a signal
 	// when the thread that started it ends, which is the namespace's.
 	cmd.SysProcAttr = endWithParent()
-	if err := s.ns.Do(cmd.Start); err != nil {
+	if err := s.ns.Do(func() error { return startAt(s.Niceness, cmd) }); err != nil {
 		return nil, errors.Wrapf(err, "cannot start %q", s.Name)
 	}
 	s.mu.Lock()

@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,4 +23,17 @@ func adopt() error {
 // started it.
 func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// startAt starts a process with a niceness, which it inherits from the calling thread. The thread
+// must be locked. Without the permission for a negative niceness, the process has the daemon's.
+func startAt(niceness int, cmd *exec.Cmd) error {
+	// On Linux, this is the thread and not the process (setpriority(2)).
+	switch err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); {
+	case errors.Is(err, syscall.EACCES):
+		return cmd.Start()
+	case err != nil:
+		return errors.Wrap(err, "cannot set niceness")
+	}
+	return errors.Join(cmd.Start(), errors.Wrap(syscall.Setpriority(syscall.PRIO_PROCESS, 0, 0), "cannot reset niceness"))
 }

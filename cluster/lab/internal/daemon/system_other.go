@@ -7,9 +7,12 @@ package daemon
 
 import (
 	"errors"
+	"os/exec"
 	"syscall"
 )
 
 func adopt() error { return errors.ErrUnsupported }
 
 func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func startAt(_ int, cmd *exec.Cmd) error { return cmd.Start() }

@@ -30,6 +30,12 @@ import (
 // DefaultClient is the client that every tailnet of a lab has.
 const DefaultClient = "client"
 
+// nicenessOutside is the niceness of what is not on a cluster's nodes in reality, so that a busy cluster
+// does not take the processors from it: Tailscale's control plane and a user's tailscaled. A tailscaled that
+// gets no processor for seconds fails its own netcheck, rebinds its sockets, and forgets the ways to
+// all peers (tailscale.com v1.102.5 wgengine/magicsock, updateEndpoints).
+const nicenessOutside = -5
+
 // clientName matches valid names of machines of the tailnet.
 var clientName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
@@ -107,7 +113,7 @@ func writeTailnet(p host.Paths, t plan.Tailnet, policyFile string) error {
 // front of the ACME server, which has Let's Encrypt's limits.
 func simulator(p host.Paths, t plan.Tailnet, hub plan.Hub, binary string) component.Component {
 	c := component.Component{
-		Name: "tailnetsim-" + t.Name, Program: "tailnetsim", Namespace: plan.TailnetNamespace,
+		Name: "tailnetsim-" + t.Name, Program: "tailnetsim", Namespace: plan.TailnetNamespace, Niceness: nicenessOutside,
 		Command: []string{
 			binary,
 			"--listen", t.HostPort(),
@@ -170,7 +176,7 @@ func (d *Daemon) mintKey(ctx context.Context, t plan.Tailnet, name string, tags 
 func client(p host.Paths, t plan.Tailnet, bin map[string]string, name string) component.Component {
 	dir, socket := p.Client(t.Name, name), p.ClientSocket(t.Name, name)
 	return component.Component{
-		Name: "client-" + t.Name + "-" + name, Program: "tailscaled", Namespace: plan.ClientNamespace,
+		Name: "client-" + t.Name + "-" + name, Program: "tailscaled", Namespace: plan.ClientNamespace, Niceness: nicenessOutside,
 		Command: []string{
 			bin["tailscaled"],
 			"--config", filepath.Join(dir, "config.json"),

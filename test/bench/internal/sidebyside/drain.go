@@ -26,6 +26,9 @@ const (
 	// the maximum of open ones: enough to keep the rate while some hang.
 	drainRate, drainWorkers = 25, 250
 
+	// untouchedRate is the number of new connections a second to a service whose pods stay.
+	untouchedRate = 5
+
 	// drainTimeout is how long a client waits for a response.
 	drainTimeout = 10 * time.Second
 )
@@ -140,6 +143,29 @@ func (o *Ours) Drain(ctx context.Context, deletions int, j *Journal) (Drained, e
 	out.Requests, out.Moves = r.Requests, m.Count()
 	out.Lost, out.Cut = m.Split(r.Failures)
 	return out, errors.Join(failed, stopped, err, m.Err())
+}
+
+// Untouched sends new connections to a service whose pods stay, until the returned function is called,
+// which returns the lost requests. They show outages of the machine, of the tailnet and of the client,
+// which no deletion causes.
+func (o *Ours) Untouched(ctx context.Context, deletions int) (func() ([]load.Failure, error), error) {
+	name := o.name + "-untouched"
+	if err := o.ApplyIngress(ctx, name); err != nil {
+		return nil, err
+	}
+	if err := o.hosting(ctx, name); err != nil {
+		return nil, err
+	}
+	t, err := o.lab.start(ctx, "tailnet", o.IngressURL(name), "--new-connections", "--workers="+strconv.Itoa(drainWorkers),
+		"--rate="+strconv.Itoa(untouchedRate), "--timeout="+drainTimeout.String(), "--for="+(time.Duration(deletions)*upLimit).String())
+	if err != nil {
+		return nil, err
+	}
+	return func() ([]load.Failure, error) {
+		stopped := t.Stop()
+		r, err := t.Wait()
+		return r.Failures, errors.Join(stopped, err)
+	}, nil
 }
 
 // hosting waits until all machines host a service.
