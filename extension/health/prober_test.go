@@ -195,6 +195,35 @@ func TestTransitions(t *testing.T) {
 	})
 }
 
+// TestDrains checks which tier receives requests while this cluster drains.
+func TestDrains(t *testing.T) {
+	_, bad, _ := results()
+	synctest.Test(t, func(t *testing.T) {
+		target := targetOf("web", ir.Delays{}, "a", "x")
+		target.Drains = true
+		l := newLab(t, target)
+		defer l.stop()
+		steps := []struct {
+			reason string
+			fail   string
+			want   Tier
+		}{
+			{reason: "another cluster comes first", want: TierRemote},
+			{reason: "without it, this cluster serves on", fail: "x", want: TierLocal},
+			{reason: "without both, nothing is healthy", fail: "a", want: TierLastResort},
+		}
+		for _, s := range steps {
+			if s.fail != "" {
+				l.net.set(s.fail, bad)
+			}
+			after(time.Minute)
+			if got, _ := l.p.Target(key("web")); got.Tier != s.want {
+				t.Errorf("%s: the tier is %s, want %s", s.reason, got.Tier, s.want)
+			}
+		}
+	})
+}
+
 func TestBlind(t *testing.T) {
 	_, _, dead := results()
 	synctest.Test(t, func(t *testing.T) {

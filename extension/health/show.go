@@ -96,8 +96,9 @@ func (p *Prober) Targets(wanted func(k ir.TargetKey) bool) []Target {
 var reasonUnprobed = fmt.Sprintf("is not probed, because its namespace has more than %d endpoints with health checks", limits.NamespaceProbes)
 
 func (p *Prober) show(k ir.TargetKey, t *target) Target {
-	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: make([]Endpoint, 0, len(t.endpoints))}
-	localOnly := t.placed.LocalOnly && slices.ContainsFunc(t.wanted.Candidates, func(c ir.Candidate) bool { return !c.Remote })
+	out := Target{Key: k, Cluster: k.ClusterName(), Endpoints: make([]Endpoint, 0, len(t.endpoints))}
+	var local, remote bool // Whether there is a healthy one that requests may use.
+	localOnly := t.placed.LocalOnly && !t.wanted.Drains && slices.ContainsFunc(t.wanted.Candidates, func(c ir.Candidate) bool { return !c.Remote })
 	for i, e := range t.endpoints {
 		c, r := t.wanted.Candidates[i], t.state(i)
 		n := Endpoint{
@@ -117,13 +118,20 @@ func (p *Prober) show(k ir.TargetKey, t *target) Target {
 			n.LastHealthCheck = &at
 		}
 		out.Endpoints = append(out.Endpoints, n)
-		switch {
-		case !n.IsHealthy || out.Tier == TierLocal || c.Remote && localOnly:
-		case c.Remote || t.placed.Local:
-			out.Tier = TierRemote
-		default:
-			out.Tier = TierLocal
-		}
+		local = local || n.IsHealthy && !c.Remote
+		remote = remote || n.IsHealthy && c.Remote && !localOnly
+	}
+	moved := t.placed.Local
+	if t.wanted.Drains {
+		moved = remote
+	}
+	switch {
+	case local && !moved:
+		out.Tier = TierLocal
+	case local || remote:
+		out.Tier = TierRemote
+	default:
+		out.Tier = TierLastResort
 	}
 	return out
 }

@@ -19,6 +19,7 @@ func (v *view) locate(t *ir.Target, sources []source) {
 		t.Candidates = candidates(sources)
 	}
 	p := v.placements[t.Key]
+	t.Drains = v.drains
 	if v.drains {
 		p.Local, p.LocalOnly = true, false
 	}

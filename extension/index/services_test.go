@@ -76,6 +76,7 @@ func TestServicesLocalities(t *testing.T) {
 		want    []ir.Locality
 		problem string
 		missing bool
+		drains  bool
 	}{
 		"Local": {
 			reason:  "Ready pods should be endpoints at the target port, by zone. A terminating pod should drain, and a pod that is not ready should be left out.",
@@ -212,6 +213,7 @@ func TestServicesLocalities(t *testing.T) {
 			want:    []ir.Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1, Endpoints: edge}},
 		},
 		"Drains": {
+			drains: true,
 			reason: "While the service drains, the cluster that serves should come first, one that does not after it, and this one last.",
 			objects: []string{
 				servicesWeb, serviceApp, sliceApp, strings.ReplaceAll(attachmentWeb, "  ports:", "  drain: true\n  ports:"),
@@ -226,6 +228,7 @@ func TestServicesLocalities(t *testing.T) {
 			},
 		},
 		"DrainsAlone": {
+			drains:  true,
 			reason:  "Without a way to another cluster, this one should serve on.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, strings.ReplaceAll(attachmentWeb, "  ports:", "  drain: true\n  ports:")},
 			want:    append(append([]ir.Locality{}, local...), ir.Locality{Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1}),
@@ -326,6 +329,9 @@ func TestServicesLocalities(t *testing.T) {
 			}
 			if (tc.problem == "") != (got.Problem == "") || !strings.Contains(got.Problem, tc.problem) {
 				t.Errorf("%s\nproblem: want %q in %q", tc.reason, tc.problem, got.Problem)
+			}
+			if got.Drains != tc.drains {
+				t.Errorf("%s\ndrains: want %v, got %v", tc.reason, tc.drains, got.Drains)
 			}
 			if got.Missing != tc.missing {
 				t.Errorf("%s\nmissing: want %v, got %v", tc.reason, tc.missing, got.Missing)

@@ -250,6 +250,9 @@ type Target struct {
 	Candidates []Candidate
 	Delays     Delays
 
+	// Drains reports that other clusters come before this one.
+	Drains bool
+
 	// Problem says why no endpoint can answer. It is shown to people, and empty if one can.
 	Problem string
 

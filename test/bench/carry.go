@@ -15,10 +15,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/sidebyside"
 )
 
-// alikeSlack is how much longer a request may take through the project's proxies with Kernel
-// networking than through the operator's. The kernel forwards packets in both cases.
-const alikeSlack = 1.1
-
 // A direction of traffic through proxies.
 type direction struct {
 	name, from string
@@ -54,10 +50,10 @@ func (v *versus) carry(ctx context.Context) ([]Result, error) {
 			return compared("operator."+d.name+"_"+metric, value(v.ours), value(v.theirs), name, goal)
 		}
 		rs = append(rs,
-			row("latency_p50", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.p50 }),
-			row("latency_p99", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.p99 }),
-			row("processor_per_request", time.Microsecond, "us", processorSlack, func(c carried) []time.Duration { return c.processor }),
-			row("time_per_request", time.Millisecond, "ms", slack, func(c carried) []time.Duration { return c.interval }))
+			row("latency_p50", time.Millisecond, "ms", maxRequest, func(c carried) []time.Duration { return c.p50 }),
+			row("latency_p99", time.Millisecond, "ms", maxRequest, func(c carried) []time.Duration { return c.p99 }),
+			row("processor_per_request", time.Microsecond, "us", maxProcessor, func(c carried) []time.Duration { return c.processor }),
+			row("time_per_request", time.Millisecond, "ms", maxRequest, func(c carried) []time.Duration { return c.interval }))
 	}
 	return rs, nil
 }
@@ -81,7 +77,7 @@ func (v *versus) alike(ctx context.Context) ([]Result, error) {
 			return rs, err
 		}
 		ms := func(s sidebyside.Side) float64 { return median(measured[s.Name()].p50).Seconds() * 1000 }
-		rs = append(rs, compared("operator."+d.name+"_p50_kernel_ratio", ms(v.kernel), ms(v.theirs), "ms", alikeSlack))
+		rs = append(rs, compared("operator."+d.name+"_p50_kernel_ratio", ms(v.kernel), ms(v.theirs), "ms", maxKernel))
 	}
 	return rs, nil
 }

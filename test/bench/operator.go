@@ -23,18 +23,15 @@ const (
 	loadTime    = 10 * time.Second
 	loadRounds  = 3
 
-	// slack is how much more memory, and time per request, the project may take than the operator.
-	// The operator's proxies forward packets in the kernel, with privileges; the project's proxies
-	// need none, but copy each byte in a process.
-	slack = 2
-
-	// processorSlack is how much more processor time the project's proxies may take for a request.
-	// Forwarding in the kernel counts for no process.
-	processorSlack = 3
-
-	// controllerSlack is how much more memory the controllers may take: a provider and a process
-	// for each function, compared with one operator.
-	controllerSlack = 4
+	// Goals as ratios to the operator. The operator's proxies forward packets in the kernel, with
+	// privileges; the project's proxies need none unless they have Kernel networking, but copy each
+	// byte in a process. Its controllers are a provider and a function.
+	maxFirstByte  = 0.05
+	maxController = 1.0
+	maxProxy      = 1.1
+	maxRequest    = 1.0
+	maxProcessor  = 1.1
+	maxKernel     = 0.9
 
 	// downLimit is how long it may take to remove a lab.
 	downLimit = 3 * time.Minute
@@ -143,8 +140,8 @@ func (v *versus) first(ctx context.Context) ([]Result, error) {
 		}
 	}
 	return append(rs,
-		compared("operator.ingress_first_byte_ratio", median(ingress[v.ours.Name()]).Seconds(), median(ingress[v.theirs.Name()]).Seconds(), "s", 1),
-		compared("operator.egress_first_byte_ratio", median(egress[v.ours.Name()]).Seconds(), median(egress[v.theirs.Name()]).Seconds(), "s", 1),
+		compared("operator.ingress_first_byte_ratio", median(ingress[v.ours.Name()]).Seconds(), median(ingress[v.theirs.Name()]).Seconds(), "s", maxFirstByte),
+		compared("operator.egress_first_byte_ratio", median(egress[v.ours.Name()]).Seconds(), median(egress[v.theirs.Name()]).Seconds(), "s", maxFirstByte),
 	), nil
 }
 
@@ -200,7 +197,7 @@ func (v *versus) memory(ctx context.Context, services int) ([]Result, error) {
 	row := func(component string, m map[string]float64, goal float64) Result {
 		return compared(fmt.Sprintf("operator.%s_memory_%d_services", component, services), m[v.ours.Name()], m[v.theirs.Name()], "MiB", goal)
 	}
-	return []Result{row("controllers", controllers, controllerSlack), row("proxies", proxies, slack)}, nil
+	return []Result{row("controllers", controllers, maxController), row("proxies", proxies, maxProxy)}, nil
 }
 
 // median returns the median of durations, and 0 for none.
