@@ -64,8 +64,9 @@ func (f Failure) String() string {
 }
 
 const (
-	// maxFailures is the maximum number of failures in a report.
-	maxFailures = 1000
+	// maxFailures is the maximum number of failures in a report: more than an hour of 25 requests a
+	// second, so that a long outage does not hide the requests that are lost after it.
+	maxFailures = 100_000
 
 	// maxErrors is the maximum number of errors in a report.
 	maxErrors = 10
