@@ -121,6 +121,7 @@ func (p *Prober) show(k ir.TargetKey, t *target) Target {
 		local = local || n.IsHealthy && !c.Remote
 		remote = remote || n.IsHealthy && c.Remote && !localOnly
 	}
+	// While the target drains, local endpoints come last if there is a healthy one elsewhere.
 	moved := t.placed.Local
 	if t.wanted.Drains {
 		moved = remote

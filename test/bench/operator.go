@@ -25,13 +25,13 @@ const (
 
 	// Goals as ratios to the operator. The operator's proxies forward packets in the kernel, with
 	// privileges; the project's proxies need none unless they have Kernel networking, but copy each
-	// byte in a process. Its controllers are a provider and a function.
-	maxFirstByte  = 0.05
-	maxController = 1.0
-	maxProxy      = 1.1
-	maxRequest    = 1.0
-	maxProcessor  = 1.1
-	maxKernel     = 0.9
+	// byte in a process. The project's controllers are a provider and a function.
+	maxFirstByte        = 0.05
+	maxControllerMemory = 1.0
+	maxProxyMemory      = 1.1
+	maxRequest          = 1.0
+	maxProcessor        = 1.1
+	maxKernel           = 0.9
 
 	// downLimit is how long it may take to remove a lab.
 	downLimit = 3 * time.Minute
@@ -197,7 +197,7 @@ func (v *versus) memory(ctx context.Context, services int) ([]Result, error) {
 	row := func(component string, m map[string]float64, goal float64) Result {
 		return compared(fmt.Sprintf("operator.%s_memory_%d_services", component, services), m[v.ours.Name()], m[v.theirs.Name()], "MiB", goal)
 	}
-	return []Result{row("controllers", controllers, maxController), row("proxies", proxies, maxProxy)}, nil
+	return []Result{row("controllers", controllers, maxControllerMemory), row("proxies", proxies, maxProxyMemory)}, nil
 }
 
 // median returns the median of durations, and 0 for none.

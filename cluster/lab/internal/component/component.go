@@ -18,7 +18,7 @@ type Component struct {
 	// Command and Env start it. Env is added to the daemon's PATH and HOME.
 	Command []string
 	Env     []string
-	// Niceness is that of nice(1). Default 0.
+	// Niceness is added to that of the daemon, as nice(1) does. Default 0.
 	Niceness int
 	// Ready is its health check.
 	Ready Check

@@ -25,15 +25,25 @@ func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// startAt starts a process with a niceness, which it inherits from the calling thread. The thread
-// must be locked. Without the permission for a negative niceness, the process has the daemon's.
-func startAt(niceness int, cmd *exec.Cmd) error {
-	// On Linux, this is the thread and not the process (setpriority(2)).
-	switch err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); {
-	case errors.Is(err, syscall.EACCES):
+// startAt starts a process whose niceness differs from the daemon's by increment, as nice(1) does. The
+// process inherits it from the calling thread, which must be locked. Without the permission for a
+// lower niceness, the process has the daemon's.
+func startAt(increment int, cmd *exec.Cmd) error {
+	if increment == 0 {
+		return cmd.Start()
+	}
+	// The system call returns 20 minus the niceness, and both calls are about the thread
+	// (getpriority(2), "C library/kernel differences").
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return errors.Wrap(err, "cannot get niceness")
+	}
+	niceness := 20 - raw
+	switch err := unix.Setpriority(unix.PRIO_PROCESS, 0, niceness+increment); {
+	case errors.Is(err, unix.EACCES):
 		return cmd.Start()
 	case err != nil:
 		return errors.Wrap(err, "cannot set niceness")
 	}
-	return errors.Join(cmd.Start(), errors.Wrap(syscall.Setpriority(syscall.PRIO_PROCESS, 0, 0), "cannot reset niceness"))
+	return errors.Join(cmd.Start(), errors.Wrap(unix.Setpriority(unix.PRIO_PROCESS, 0, niceness), "cannot reset niceness"))
 }

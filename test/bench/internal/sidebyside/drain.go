@@ -114,8 +114,7 @@ func (o *Ours) Drain(ctx context.Context, deletions int, j *Journal) (Drained, e
 	}
 	defer wg.Wait()
 	defer stop()
-	t, err := o.lab.start(ctx, "tailnet", o.IngressURL(name), "--new-connections", "--workers="+strconv.Itoa(drainWorkers),
-		"--rate="+strconv.Itoa(drainRate), "--timeout="+drainTimeout.String(), "--for="+(time.Duration(deletions)*upLimit).String())
+	t, err := o.connect(ctx, name, drainRate, deletions)
 	if err != nil {
 		return out, err
 	}
@@ -138,6 +137,7 @@ func (o *Ours) Drain(ctx context.Context, deletions int, j *Journal) (Drained, e
 	}
 	stopped := t.Stop()
 	r, err := t.Wait()
+	err = errors.Join(err, complete(r))
 	stop()
 	wg.Wait()
 	out.Requests, out.Moves = r.Requests, m.Count()
@@ -156,16 +156,30 @@ func (o *Ours) Untouched(ctx context.Context, deletions int) (func() ([]load.Fai
 	if err := o.hosting(ctx, name); err != nil {
 		return nil, err
 	}
-	t, err := o.lab.start(ctx, "tailnet", o.IngressURL(name), "--new-connections", "--workers="+strconv.Itoa(drainWorkers),
-		"--rate="+strconv.Itoa(untouchedRate), "--timeout="+drainTimeout.String(), "--for="+(time.Duration(deletions)*upLimit).String())
+	t, err := o.connect(ctx, name, untouchedRate, deletions)
 	if err != nil {
 		return nil, err
 	}
 	return func() ([]load.Failure, error) {
 		stopped := t.Stop()
 		r, err := t.Wait()
-		return r.Failures, errors.Join(stopped, err)
+		return r.Failures, errors.Join(stopped, err, complete(r))
 	}, nil
+}
+
+// complete returns an error if a report omits failures, so that no number of lost requests is too small.
+func complete(r load.Report) error {
+	if omitted := r.Lost - len(r.Failures); omitted > 0 {
+		return errors.Errorf("the report omits %d failures", omitted)
+	}
+	return nil
+}
+
+// connect opens new connections to a service from the tailnet, at a rate per second, for no longer than
+// this many deletions may take.
+func (o *Ours) connect(ctx context.Context, name string, rate, deletions int) (*load.Process, error) {
+	return o.lab.start(ctx, "tailnet", o.IngressURL(name), "--new-connections", "--workers="+strconv.Itoa(drainWorkers),
+		"--rate="+strconv.Itoa(rate), "--timeout="+drainTimeout.String(), "--for="+(time.Duration(deletions)*upLimit).String())
 }
 
 // hosting waits until all machines host a service.
