@@ -315,7 +315,7 @@ soak: ## Have routes, targets and endpoints change for an hour in front of real 
 DURATION ?= 1h
 
 .PHONY: soak-drain
-soak-drain: ## Delete the ingress pods of three services in turn on a busy machine, in a separate lab, while new connections arrive: none may get lost. Part of soak; takes an hour on two cores. DELETIONS=20 for a look.
+soak-drain: ## Delete the ingress pods of two services in turn on a busy machine, in a separate lab, while new connections arrive: none may get lost. Part of soak; takes an hour and a half on two cores. DELETIONS=20 for a look.
 	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=drain --deletions=$(DELETIONS) --version=$(VERSION) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
 
 # How many pods are deleted.
