@@ -232,6 +232,11 @@ type ServiceAttachmentSpec struct {
 	// +optional
 	Drain bool `json:"drain,omitempty"`
 
+	// Draining reports that the destination cluster hands the service to others: Gateways send it
+	// requests only while no cluster that serves is healthy. Only with direction Egress.
+	// +optional
+	Draining bool `json:"draining,omitempty"`
+
 	// ClusterID of the destination cluster, for information. Absent unless it is another
 	// cluster.
 	// +optional

@@ -185,6 +185,7 @@ func composeRemote(f Facts, name string, p tailnetv1alpha1.ProxySet, c tailnetv1
 		HealthCheck: check,
 		ClusterID:   c.ClusterID,
 		Drain:       f.Drain && serves(c),
+		Draining:    c.Draining,
 	}
 	// Their certificates are for the shared service's name, which Gateways request.
 	named := slices.ContainsFunc(f.Ports, func(a ports.Assignment) bool { return a.Remote() && a.TLS != nil })
