@@ -132,7 +132,7 @@ var variants = map[string][]string{
 		"certificates.mode=Existing", "fullnameOverride=web-extension", "image.tag=v1.2.3", "hooks.trafficPolicy=Cluster",
 		"eds.target=10.96.0.6:5006", "eds.mode=GoogleGRPC", "extraArgs[0]=--only-gateway=envoy-gateway-system/eg",
 	},
-	"bare": {"certificates.mode=Existing", "placeholders=false", "gateways=false", "discoveries=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
+	"bare": {"certificates.mode=Existing", "placeholders=false", "failover=false", "gateways=false", "discoveries=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
 }
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -351,8 +351,8 @@ func TestChartRoles(t *testing.T) {
 		}
 		want[resource(gvk)] = []string{"get", "list", "watch"}
 	}
-	if diff := cmp.Diff(want, allowed(t, "placeholders=false", "gateways=false", "discoveries=false", "eds.mode=GoogleGRPC")); diff != "" {
-		t.Errorf("what the extension does without placeholders, TailscaleGateways, Discoveries and EnvoyProxies: -want allowed, +allowed:\n%s", diff)
+	if diff := cmp.Diff(want, allowed(t, "placeholders=false", "failover=false", "gateways=false", "discoveries=false", "eds.mode=GoogleGRPC")); diff != "" {
+		t.Errorf("what the extension does without placeholders, failover, TailscaleGateways, Discoveries and EnvoyProxies: -want allowed, +allowed:\n%s", diff)
 	}
 	for _, o := range parse.BootstrapKinds() {
 		gvk, err := apiutil.GVKForObject(o, s)
@@ -361,11 +361,15 @@ func TestChartRoles(t *testing.T) {
 		}
 		want[resource(gvk)] = []string{"get", "list", "watch"}
 	}
-	if diff := cmp.Diff(want, allowed(t, "placeholders=false", "gateways=false", "discoveries=false")); diff != "" {
-		t.Errorf("what the extension does without placeholders, TailscaleGateways and Discoveries: -want allowed, +allowed:\n%s", diff)
+	if diff := cmp.Diff(want, allowed(t, "placeholders=false", "failover=false", "gateways=false", "discoveries=false")); diff != "" {
+		t.Errorf("what the extension does without placeholders, failover, TailscaleGateways and Discoveries: -want allowed, +allowed:\n%s", diff)
 	}
 	written := []string{"create", "delete", "get", "list", "patch", "watch"}
 	want["discoveries.tailnet.gateway.tailscale.com"] = written
+	if diff := cmp.Diff(want, allowed(t, "placeholders=false", "failover=false", "gateways=false")); diff != "" {
+		t.Errorf("what the extension does without placeholders, failover and TailscaleGateways: -want allowed, +allowed:\n%s", diff)
+	}
+	want["endpointslices.discovery.k8s.io"] = written
 	if diff := cmp.Diff(want, allowed(t, "placeholders=false", "gateways=false")); diff != "" {
 		t.Errorf("what the extension does without placeholders and TailscaleGateways: -want allowed, +allowed:\n%s", diff)
 	}

@@ -74,6 +74,8 @@ type CLI struct {
 
 	Placeholders bool `help:"Keep a placeholder HTTPRoute for each Gateway with TCPRoutes, UDPRoutes or TLSRoutes that name a TailscaleServices or TailscaleEndpoints. It is in the routes' namespace, names the same backends and attaches to no listener. Without it Envoy Gateway reports BackendNotFound in the status of such routes, although it serves their traffic." default:"true" negatable:"" env:"PLACEHOLDERS" group:"Objects"`
 
+	Failover bool `help:"Keep an EndpointSlice with an endpoint that is never ready for each Service without ready endpoints whose routes fail over to other clusters, as spec.failover of a TailscaleGateway requests. Without it Envoy Gateway answers 503 while such a Service has no endpoint at all, and nothing fails over." default:"true" negatable:"" env:"FAILOVER" group:"Objects"`
+
 	Gateways bool `help:"For each TailscaleGateway with tailnets, write a GatewayReport of the routes that its Gateway has accepted, and the HTTPRoutes that it generates. One replica writes them, as with HealthReports. Without this flag the routes of TailscaleGateways are not shared." default:"true" negatable:"" env:"GATEWAYS" group:"Objects"`
 
 	Discoveries bool `help:"For each match of a TailscaleRoutePolicy that selects devices by properties in a tailnet, write a Discovery that finds them. One replica writes them, as with HealthReports. Without this flag such matches match no client." default:"true" negatable:"" env:"DISCOVERIES" group:"Objects"`
@@ -170,6 +172,7 @@ func (c *CLI) options() app.Options {
 		Gateway:            namespacedName(c.OnlyGateway),
 		DirectTargets:      c.DirectTargets,
 		Placeholders:       c.Placeholders,
+		Failover:           c.Failover,
 		Gateways:           c.Gateways,
 		Discoveries:        c.Discoveries,
 		Probe:              c.Probe,

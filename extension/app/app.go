@@ -175,7 +175,7 @@ func newSource(o Options, cfg *rest.Config, store *index.Store, log logging.Logg
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := source.NewKubernetes(api, o.kinds(), o.Placeholders, store, log)
+	out, err := source.NewKubernetes(api, o.kinds(), source.Writes{Placeholders: o.Placeholders, Vacant: o.Failover, Gateway: o.Gateway}, store, log)
 	return out, api, err
 }
 

@@ -47,9 +47,9 @@ type Options struct {
 	// DirectTargets lets Envoys connect directly to hosts outside of tailnets.
 	DirectTargets bool
 
-	// Placeholders, Gateways, Discoveries and Probe enable tasks that write objects, and probes of
-	// endpoints.
-	Placeholders, Gateways, Discoveries, Probe bool
+	// Placeholders, Failover, Gateways, Discoveries and Probe enable tasks that write objects, and probes
+	// of endpoints.
+	Placeholders, Failover, Gateways, Discoveries, Probe bool
 
 	// Namespace is the namespace of the Lease that selects the replica that writes reports. Empty means
 	// that no replica does.

@@ -221,6 +221,7 @@ func describeBackend(s *ir.Snapshot, r *ir.Route, b ir.BackendRef, total uint64)
 		out.Percent = math.Round(float64(b.Weight)/float64(total)*1000) / 10
 	}
 	if !b.Ours() {
+		describeFailover(&out, s, r, b)
 		return out
 	}
 	key := b.Target(r.Key.Kind)
@@ -236,6 +237,18 @@ func describeBackend(s *ir.Snapshot, r *ir.Route, b ir.BackendRef, total uint64)
 		out.Problem = cmp.Or(out.Problem, s.Certificates().Withheld(r, t))
 	}
 	return out
+}
+
+// describeFailover describes the other clusters of a Service, if the route fails over.
+func describeFailover(out *Backend, s *ir.Snapshot, r *ir.Route, b ir.BackendRef) {
+	key, ok := b.Failover(r.Key.Kind)
+	if !ok || len(r.Failover) == 0 {
+		return
+	}
+	if t := s.Target(key); t != nil {
+		out.Target = key.ClusterName()
+		describeTarget(out, t)
+	}
 }
 
 func describeTarget(out *Backend, t *ir.Target) {

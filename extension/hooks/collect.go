@@ -20,7 +20,7 @@ import (
 const corsPreflight = "/cors-preflight/"
 
 // A use is a result of collect: it holds all parts of a message that belong to a rule which names a
-// Tailscale backend.
+// Tailscale backend or fails over.
 type use struct {
 	key ruleKey
 
@@ -52,43 +52,65 @@ type action struct {
 	safe bool
 }
 
-// collect returns the uses of Tailscale backends in a message, in the order of their keys. A rule that
-// the snapshot lacks counts if its route has Tailscale backends, because it may name one.
-func collect(s *ir.Snapshot, listeners []*listenerv3.Listener, routes []*routev3.RouteConfiguration) []*use {
-	g := &collector{snapshot: s, uses: map[ruleKey]*use{}}
-	for _, c := range routes {
+// uses are the results of collect, in the order of their keys.
+type uses struct {
+	// ours name Tailscale backends. A rule that the snapshot lacks counts if its route has Tailscale
+	// backends, because it may name one.
+	ours []*use
+
+	// services name only Kubernetes Services, which fail over to other clusters.
+	services []*use
+}
+
+// collect returns the uses in a message for Gateways.
+func collect(s *ir.Snapshot, gateways []types.NamespacedName, r Resources) uses {
+	g := &collector{snapshot: s, gateways: gateways, uses: map[ruleKey]*use{}}
+	for _, c := range r.Routes {
 		for _, v := range c.GetVirtualHosts() {
 			for _, r := range v.GetRoutes() {
 				g.route(v, r)
 			}
 		}
 	}
-	for _, l := range listeners {
+	for _, l := range r.Listeners {
 		g.listener(l)
 	}
-	out := make([]*use, 0, len(g.uses))
+	out := uses{ours: make([]*use, 0, len(g.uses))}
 	for _, u := range g.uses {
 		u.findRule()
-		if u.rule == nil || u.rule.Ours() {
-			out = append(out, u)
+		switch {
+		case u.rule == nil && !u.route.Ours():
+		case u.rule == nil || u.rule.Ours():
+			out.ours = append(out.ours, u)
+		case g.failsOver(u.route):
+			out.services = append(out.services, u)
 		}
 	}
-	slices.SortFunc(out, func(a, b *use) int { return compareKeys(a.key, b.key) })
+	for _, us := range [][]*use{out.ours, out.services} {
+		slices.SortFunc(us, func(a, b *use) int { return compareKeys(a.key, b.key) })
+	}
 	return out
 }
 
 type collector struct {
 	snapshot *ir.Snapshot
+	gateways []types.NamespacedName
 	uses     map[ruleKey]*use
 }
 
-// use returns the use of a rule. Nil if the rule's route names no Tailscale backend.
+// failsOver reports whether a Gateway of the message lets a route fail over to other clusters.
+func (g *collector) failsOver(r *ir.Route) bool {
+	return slices.ContainsFunc(r.Failover, func(n types.NamespacedName) bool { return slices.Contains(g.gateways, n) })
+}
+
+// use returns the use of a rule. Nil if the rule's route names no Tailscale backend and does not fail
+// over.
 func (g *collector) use(k ruleKey) *use {
 	if u := g.uses[k]; u != nil {
 		return u
 	}
 	route := g.snapshot.Route(k.route)
-	if route == nil || !slices.ContainsFunc(route.Rules, ir.Rule.Ours) {
+	if route == nil || !route.Ours() && !g.failsOver(route) {
 		return nil
 	}
 	u := &use{key: k, route: route, hosts: map[string]bool{}}

@@ -202,7 +202,7 @@ func address(p corev3.SocketAddress_Protocol) *corev3.Address {
 
 // clone copies resources, so that one run does not change the input of another.
 func clone(r Resources) Resources {
-	return Resources{Clusters: cloneAll(r.Clusters), Listeners: cloneAll(r.Listeners), Routes: cloneAll(r.Routes), Secrets: cloneAll(r.Secrets)}
+	return Resources{Gateways: r.Gateways, Clusters: cloneAll(r.Clusters), Listeners: cloneAll(r.Listeners), Routes: cloneAll(r.Routes), Secrets: cloneAll(r.Secrets)}
 }
 
 func cloneAll[T proto.Message](messages []T) []T {

@@ -16,6 +16,7 @@ func (s Summary) Outcomes(stale int) map[string]int {
 		"cluster-removed":   s.Removed,
 		"rule-translated":   s.Rules,
 		"rule-split":        s.Split,
+		"cluster-failover":  s.FailingOver,
 		"route-inserted":    s.Inserted,
 		"route-denied":      s.Denied,
 		"answer-stale":      stale,

@@ -21,11 +21,11 @@ func TestOutcomes(t *testing.T) {
 	}{
 		"Translated": {
 			reason:  "Each count of the summary has its value of the label.",
-			summary: Summary{Shared: 1, Dedicated: 2, Removed: 3, Rules: 4, Split: 5, Inserted: 6, Denied: 7},
+			summary: Summary{Shared: 1, Dedicated: 2, Removed: 3, Rules: 4, Split: 5, FailingOver: 9, Inserted: 6, Denied: 7},
 			stale:   8,
 			want: map[string]int{
 				"cluster-shared": 1, "cluster-dedicated": 2, "cluster-removed": 3, "rule-translated": 4,
-				"rule-split": 5, "route-inserted": 6, "route-denied": 7, "answer-stale": 8,
+				"rule-split": 5, "cluster-failover": 9, "route-inserted": 6, "route-denied": 7, "answer-stale": 8,
 			},
 		},
 		"Skipped": {
@@ -33,7 +33,7 @@ func TestOutcomes(t *testing.T) {
 			summary: Summary{Skipped: map[Reason]int{Stale: 1, Unresolved: 2}},
 			want: map[string]int{
 				"cluster-shared": 0, "cluster-dedicated": 0, "cluster-removed": 0, "rule-translated": 0,
-				"rule-split": 0, "route-inserted": 0, "route-denied": 0, "answer-stale": 0,
+				"rule-split": 0, "cluster-failover": 0, "route-inserted": 0, "route-denied": 0, "answer-stale": 0,
 				"rule-skipped-stale": 1, "rule-skipped-unresolved": 2,
 			},
 		},

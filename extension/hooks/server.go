@@ -159,6 +159,7 @@ func describe(span trace.Span, t Translation) {
 		attribute.Int64("translate_us", t.Duration.Microseconds()),
 		attribute.Int("rules", t.Rules),
 		attribute.Int("rules.split", t.Split),
+		attribute.Int("clusters.failover", t.FailingOver),
 		attribute.Int("clusters.shared", t.Shared),
 		attribute.Int("clusters.dedicated", t.Dedicated),
 		attribute.Int("clusters.removed", t.Removed),

@@ -51,14 +51,19 @@ func (t *tcpFilter) send(clusters []weighted) error {
 		t.proxy.MaxConnectAttempts = wrapperspb.UInt32(connectAttempts)
 	}
 	if len(clusters) == 1 {
-		t.proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: clusters[0].name}
-		return repack(t.filter.GetTypedConfig(), t.proxy)
+		return t.sendAll(clusters[0].name)
 	}
 	w := &tcpproxyv3.TcpProxy_WeightedCluster{}
 	for _, c := range clusters {
 		w.Clusters = append(w.Clusters, &tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight{Name: c.name, Weight: c.weight})
 	}
 	t.proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_WeightedClusters{WeightedClusters: w}
+	return repack(t.filter.GetTypedConfig(), t.proxy)
+}
+
+// sendAll sends all connections to one cluster.
+func (t *tcpFilter) sendAll(cluster string) error {
+	t.proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster}
 	return repack(t.filter.GetTypedConfig(), t.proxy)
 }
 

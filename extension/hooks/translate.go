@@ -37,6 +37,10 @@ type Summary struct {
 	// Rules counts the changed rules, and Split those of them that send to several clusters.
 	Rules, Split int
 
+	// FailingOver counts the clusters of Envoy Gateway that routes use through an aggregate with other
+	// clusters.
+	FailingOver int
+
 	// Inserted counts the routes that TailscaleRoutePolicies insert before Envoy Gateway's.
 	Inserted int
 
@@ -60,8 +64,8 @@ type SkippedRule struct {
 	Reason Reason
 }
 
-// Translate changes resources in place if a rule names a Tailscale backend, a TailscaleRoutePolicy
-// is attached, a TailscaleGateway has a listener with identity headers, or Envoy would refuse a
+// Translate changes resources in place if a rule names a Tailscale backend or fails over, a
+// TailscaleRoutePolicy is attached, a TailscaleGateway has a listener with identity headers, or Envoy would refuse a
 // route. It changes nothing else, and is pure apart from that: the same snapshot and resources give
 // the same bytes, and its own output stays as it is.
 func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
@@ -85,7 +89,8 @@ func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary)
 			t.clusters[c.GetName()] = c
 		}
 	}
-	if choices := t.choose(collect(s, r.Listeners, r.Routes)); len(choices) > 0 {
+	used := collect(s, gatewaysOf(r), r)
+	if choices := t.choose(used.ours); len(choices) > 0 {
 		named := nameClusters(s, src, t.clusters, choices)
 		t.replaced, t.secrets, t.summary.Settings = named.own, named.secrets, named.settings
 		for i := range named.rules {
@@ -93,6 +98,7 @@ func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary)
 		}
 		r.Clusters = t.list(r)
 	}
+	r = t.failOver(r, used.services)
 	answerEmpty(r.Routes)
 	return t.withSecrets(t.stripIdentityHeaders(t.attachClientCertificates(t.applyPolicies(r)))), t.summary
 }

@@ -111,7 +111,7 @@ type translateCase struct {
 
 func translateCases() map[string]translateCase {
 	cases := map[string]translateCase{}
-	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), movedCases(), l4Cases(), featureCases(), tuningCases(), siblingCases()} {
+	for _, group := range []map[string]translateCase{httpCases(), splitCases(), keptCases(), mirrorCases(), movedCases(), l4Cases(), featureCases(), tuningCases(), siblingCases(), failoverCases()} {
 		for name, tc := range group {
 			cases[name] = tc
 		}

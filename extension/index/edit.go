@@ -122,6 +122,9 @@ type edit struct {
 	// attached are the targets at which other rules may be attached.
 	attached map[ir.PolicyTarget]struct{}
 
+	// vacant reports that other ports of Services have no ready endpoints than before.
+	vacant bool
+
 	// tlsPolicies reports that other BackendTLSPolicies are not applied, or for other reasons.
 	tlsPolicies bool
 }

@@ -63,6 +63,7 @@ func markAdmitted(all *objects, gateway types.NamespacedName, p *pending) {
 			p.mark(routeEntry(k))
 		}
 	}
+	markServiceRoutes(all, p, func(parents []parse.Parent) bool { return all.attaches(parents, gateway) })
 	for t := range all.policyDependents {
 		if site := all.sites[t.RouteKey()]; site != nil && all.attaches(site.parents, gateway) {
 			markDependents(all, t, p)

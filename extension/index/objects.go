@@ -16,6 +16,7 @@ import (
 // declares the objects that it owns. Sections may read those of others.
 type objects struct {
 	routeObjects
+	failoverObjects
 	policyObjects
 	secretObjects
 	configMapObjects
@@ -34,6 +35,7 @@ type objects struct {
 func newObjects() *objects {
 	return &objects{
 		routeObjects:       newRouteObjects(),
+		failoverObjects:    newFailoverObjects(),
 		policyObjects:      newPolicyObjects(),
 		secretObjects:      newSecretObjects(),
 		configMapObjects:   newConfigMapObjects(),

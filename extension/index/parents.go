@@ -46,6 +46,9 @@ func (all *objects) attaches(parents []parse.Parent, gateway types.NamespacedNam
 func (all *objects) servedRoute(k ir.RouteKey) (*parse.RouteObject, []types.NamespacedName) {
 	p := all.routes[k]
 	if p == nil {
+		p = failoverRoute(all, k)
+	}
+	if p == nil {
 		return nil, nil
 	}
 	gateways := all.gateways(p.Parents)

@@ -28,7 +28,7 @@ func newRouteObjects() routeObjects {
 	}
 }
 
-// putRoute stores a route that names one of our kinds, or the Gateway of a ListenerSet. It
+// putRoute stores a route that names one of our kinds or may fail over, or the Gateway of a ListenerSet. It
 // drops other routes and placeholders.
 func putRoute(all *objects, change *input, p *pending) (bool, error) {
 	if set, ok := change.Object.(*gwapiv1.ListenerSet); ok {
@@ -36,10 +36,12 @@ func putRoute(all *objects, change *input, p *pending) (bool, error) {
 		return true, nil
 	}
 	if change.route == nil {
-		return false, nil
+		return putFailover(all, change, p), nil
 	}
 	k := change.route.Route.Key
-	if change.Deleted || !change.route.NamesOurs() || ir.IsPlaceholder(change.Object) {
+	deleted := change.Deleted || ir.IsPlaceholder(change.Object)
+	putServiceRoute(all, change, deleted, p)
+	if deleted || !change.route.NamesOurs() {
 		if all.routes[k] != nil {
 			delete(all.routes, k)
 			p.markRoute(k)
@@ -63,6 +65,9 @@ func putListenerSet(all *objects, o *gwapiv1.ListenerSet, change *input, p *pend
 			p.markRoute(k)
 		}
 	}
+	markServiceRoutes(all, p, func(parents []parse.Parent) bool {
+		return slices.ContainsFunc(parents, func(parent parse.Parent) bool { return parent.ListenerSet && parent.NamespacedName == change.name })
+	})
 }
 
 // markRoute marks a route and its settings.
@@ -76,6 +81,7 @@ func serveRoutes(all *objects, p *pending) {
 	for k := range all.routes {
 		p.mark(routeEntry(k))
 	}
+	markServiceRoutes(all, p, func([]parse.Parent) bool { return true })
 }
 
 // recomputeRoutes updates the marked routes.
@@ -86,7 +92,7 @@ func recomputeRoutes(s *Store, e *edit) {
 		var current *ir.Route
 		if p, gateways := s.objects.servedRoute(k); p != nil {
 			r := p.Route
-			r.Gateways = gateways
+			r.Gateways, r.Failover = gateways, withFailover(s.objects, gateways)
 			current = &r
 		}
 		if current != nil {
@@ -156,6 +162,10 @@ func dependents(r *ir.Route) map[dependent]struct{} {
 				out[dependent{target: b.Target(r.Key.Kind)}] = struct{}{}
 			case b.Kind == ir.BackendService && mixed:
 				out[dependent{service: b.ServicePort(r.Key.Kind)}] = struct{}{}
+			case len(r.Failover) > 0:
+				if k, ok := b.Failover(r.Key.Kind); ok {
+					out[dependent{target: k}] = struct{}{}
+				}
 			}
 		}
 		for _, b := range rule.Mirrors {

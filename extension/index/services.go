@@ -26,6 +26,11 @@ import (
 func (v *view) build(k ir.TargetKey, old *ir.Target) *ir.Target {
 	t := &ir.Target{Key: k}
 	n := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
+	if k.Kind == ir.TargetFailover {
+		v.buildFailover(t, n)
+		t.Transport = t.Shape.Transport()
+		return t
+	}
 	if k.Kind == ir.TargetEndpoints {
 		v.creation = v.created[ref{kind: refEndpoints, NamespacedName: n}]
 		v.buildEndpoints(t, n)
@@ -227,8 +232,8 @@ func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Ba
 
 // remoteSources appends other clusters to local sources: with a later priority, or with
 // affinity Global with the same priority, where each cluster has the weight of all local
-// sources together. A cluster that several TailscaleEndpoints lead to counts once. While this
-// cluster drains, clusters that do not serve come after those that do.
+// sources together. A cluster that several TailscaleEndpoints lead to counts once. A cluster that
+// drains comes after others, and so does, while this cluster drains, one that does not serve.
 func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
 	k := t.Key
 	attachments := v.attachments.sorted(v.lookup(refAttachments, n))
@@ -273,7 +278,7 @@ func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gateway
 	}
 	for _, a := range attachments {
 		s := source{name: a.Name, priority: behind, remote: true, cluster: a.Spec.ClusterID, weight: whole * multiple / ways[a.Spec.ServiceName]}
-		if v.drains && !a.Spec.Drain {
+		if v.drains && !a.Spec.Drain || a.Spec.Draining {
 			s.priority++
 		}
 		p := v.proxySet(ir.Sibling(n, a.Spec.Endpoints))

@@ -227,6 +227,24 @@ func TestServicesLocalities(t *testing.T) {
 				{Name: "app", Zone: "b", Priority: 3, Weight: 1, Endpoints: local[1].Endpoints},
 			},
 		},
+		"AnotherDrains": {
+			reason: "A cluster that drains should come after one that serves.",
+			objects: []string{
+				servicesWeb, serviceApp, sliceApp, strings.ReplaceAll(attachmentWeb, "  ports:", "  draining: true\n  ports:"),
+				strings.ReplaceAll(attachmentWeb, "web-edge-remote", "web-edge2-remote"), proxySetEdge, sliceEdge,
+			},
+			want: append(append([]ir.Locality{}, local...),
+				ir.Locality{Name: "web-edge2-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1},
+				ir.Locality{Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote + 1, Weight: 1, Endpoints: edge}),
+		},
+		"AnotherDrainsGlobal": {
+			reason: "With affinity Global, a cluster that drains should come after this one, too.",
+			objects: []string{
+				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080}], loadBalancing: {affinity: Global}}`),
+				serviceAlt, sliceAlt, strings.ReplaceAll(attachmentWeb, "  ports:", "  draining: true\n  ports:"), proxySetEdge, sliceEdge,
+			},
+			want: []ir.Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "web-edge-remote", Remote: true, Priority: 1, Weight: 1, Endpoints: edge}},
+		},
 		"DrainsAlone": {
 			drains:  true,
 			reason:  "Without a way to another cluster, this one should serve on.",

@@ -68,6 +68,7 @@ func everything() []string {
 		routeToWeb, mixedRoute, routeTo("UDPRoute", 53), listenerSet, grant, pinRule, tuneGateway, tlsPolicy, tlsPolicyOfPort, configMapCA,
 		servicesWeb, serviceApp, sliceApp, serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge, endpointsEdge,
 		policyWeb, policyGateway, gatewayOf("gw2"), identityOf("joins", "gw2", "http"),
+		routeToService, failoverOf("infra"), failoverOf("shop"), shareGateways,
 		"apiVersion: v1\nkind: Service\nmetadata: {name: edge-out}\nspec: {clusterIP: None, ipFamilies: [IPv4]}\n",
 	}
 }
@@ -116,7 +117,7 @@ func TestApplyInAnyOrder(t *testing.T) {
 		if diff := cmp.Diff(&ir.Snapshot{}, s.Snapshot(), compareSnapshots()); diff != "" {
 			t.Fatalf("seed %d: the Snapshot is not empty: -want, +got\n%s", seed, diff)
 		}
-		if len(s.built)+len(s.byLookup)+len(s.namedBy)+len(s.ruleNames)+len(s.foreign)+len(s.objects.permissions)+len(s.objects.permitted)+len(s.objects.groups)+len(s.objects.identityGateway)+len(s.objects.requestedListeners) > 0 {
+		if len(s.built)+len(s.byLookup)+len(s.namedBy)+len(s.ruleNames)+len(s.foreign)+len(s.objects.permissions)+len(s.objects.permitted)+len(s.objects.groups)+len(s.objects.identityGateway)+len(s.objects.requestedListeners)+len(s.objects.failovers)+len(s.objects.failoverGateway)+len(s.objects.serviceRoutes)+len(s.objects.publishers) > 0 {
 			t.Fatalf("seed %d: dependencies are left: %v %v %v %v %v %v", seed, s.built, s.byLookup, s.namedBy, s.objects.groups, s.foreign, s.objects.permitted)
 		}
 	}

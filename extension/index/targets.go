@@ -81,6 +81,7 @@ func putTarget(all *objects, change *input, p *pending) (bool, error) {
 	case *gatewayv1alpha1.TailscaleServices:
 		put(all.services, n, &o.Spec, change.Deleted)
 		put(all.created, ref{kind: refServices, NamespacedName: n}, o.CreationTimestamp.Time, change.Deleted)
+		putGrouped(all, p, all.publishers, refPublishers, n, n, change.Deleted, publishedServices(n, &o.Spec)...)
 		p.ref(refServices, n)
 	case *gatewayv1alpha1.TailscaleEndpoints:
 		put(all.endpoints, n, &o.Spec, change.Deleted)
@@ -188,6 +189,7 @@ func dropDependent(s *Store, e *edit, c dependent) {
 		e.next.Services.Delete(e.next, c.service)
 		return
 	}
+	e.vacant = e.vacant || vacantPort(e.next.Targets.Get(c.target)) != nil
 	delete(s.objects.placements, c.target)
 	s.objects.shares.set(c.target, endpointSize{})
 	e.resum(shapeSum(e.next.Targets.Get(c.target)), nil)
@@ -258,10 +260,11 @@ func rebuildTarget(s *Store, e *edit, v *view, c dependent) {
 	}
 	e.next.Targets.Set(e.next, c.target, current)
 	e.endpoints[c] = struct{}{}
-	if old == nil || old.Missing != current.Missing || !reflect.DeepEqual(old.Shape, current.Shape) {
+	if old == nil || old.Missing != current.Missing || old.Drains != current.Drains || !reflect.DeepEqual(old.Shape, current.Shape) {
 		e.resum(shapeSum(old), shapeSum(current))
 		e.reshaped = append(e.reshaped, c.target)
 	}
+	e.vacant = e.vacant || !reflect.DeepEqual(vacantPort(old), current.Vacant)
 	e.tlsPolicies = e.tlsPolicies || old != nil && !slices.Equal(old.TLSPolicies, current.TLSPolicies)
 }
 
@@ -270,5 +273,9 @@ func shapeSum(t *ir.Target) any {
 	if t == nil {
 		return nil
 	}
-	return ir.Target{Key: t.Key, Shape: t.Shape, Missing: t.Missing}
+	out := ir.Target{Key: t.Key, Shape: t.Shape, Missing: t.Missing}
+	if t.Key.Kind == ir.TargetFailover {
+		out.Drains = t.Drains
+	}
+	return out
 }

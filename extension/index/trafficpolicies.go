@@ -69,7 +69,7 @@ func recomputeSettings(s *Store, e *edit) {
 	for c := range e.marked(settingsSection) {
 		k := c.route()
 		current := ir.Settings{}
-		if r, _ := s.objects.servedRoute(k); r != nil {
+		if r, _ := s.objects.servedRoute(k); r != nil && s.objects.routes[k] != nil {
 			current = ir.Settings{Pinned: s.objects.pinned(r), Tunings: s.objects.tunings(r), GatewayPolicies: s.objects.gatewayPolicies(r)}
 		}
 		old := e.next.Settings.Get(k)

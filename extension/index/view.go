@@ -38,6 +38,8 @@ const (
 	// namespace.
 	refAddress
 	refGrants
+	// refPublishers are the TailscaleServices whose backend is a Service, by the latter's name.
+	refPublishers
 )
 
 // A ref is a lookup, with or without a result.

@@ -132,6 +132,16 @@ func (b BackendRef) Target(k RouteKind) TargetKey {
 	return t
 }
 
+// Failover returns the target of other clusters for a backend that is a Kubernetes Service. False if
+// there can be none: the backend is of another kind, or the route is of UDP, which egress proxies do
+// not forward to other clusters.
+func (b BackendRef) Failover(k RouteKind) (TargetKey, bool) {
+	if b.Kind != BackendService || k == KindUDPRoute {
+		return TargetKey{}, false
+	}
+	return TargetKey{Kind: TargetFailover, Namespace: b.Namespace, Name: b.Name, Port: b.Port, Protocol: k.Protocol()}, true
+}
+
 // ServicePort returns the Service port that the backend names for a kind of route.
 func (b BackendRef) ServicePort(k RouteKind) ServicePort {
 	return ServicePort{NamespacedName: b.NamespacedName, Port: b.Port, UDP: k == KindUDPRoute}
@@ -178,6 +188,9 @@ func (r Rule) OursBackend() bool {
 	return slices.ContainsFunc(r.Backends, BackendRef.Ours)
 }
 
+// Ours reports whether a backend or a mirror of a rule is of our kinds.
+func (r *Route) Ours() bool { return slices.ContainsFunc(r.Rules, Rule.Ours) }
+
 // A RouteInfo is information on a route for people, in addition to what Envoy's
 // configuration needs.
 type RouteInfo struct {
@@ -201,6 +214,10 @@ type Route struct {
 
 	// Gateways that the route attaches to.
 	Gateways []types.NamespacedName
+
+	// Failover are the Gateways among them whose routes to Kubernetes Services fail over to other
+	// clusters.
+	Failover []types.NamespacedName
 
 	// Info is for people. Only the age affects Envoy's configuration.
 	Info RouteInfo

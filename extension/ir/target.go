@@ -21,7 +21,12 @@ type TargetKind string
 const (
 	TargetServices  TargetKind = "services"
 	TargetEndpoints TargetKind = "endpoints"
+	// TargetFailover is a Kubernetes Service in other clusters, which a TailscaleServices shares.
+	// Routes name the Service, and Envoy Gateway has its endpoints in this cluster.
+	TargetFailover TargetKind = "failover"
 )
+
+var targetKinds = map[TargetKind]bool{TargetServices: true, TargetEndpoints: true, TargetFailover: true}
 
 // A Protocol is the protocol between Envoy and a target. It is part of the target's
 // identity, because one Envoy cluster speaks one protocol.
@@ -46,7 +51,8 @@ const (
 	OursPrefix   = targetPrefix + "/"
 )
 
-// A TargetKey identifies one port of one of our objects, and the protocol.
+// A TargetKey identifies one port of one of our objects, or of a Kubernetes Service in other clusters,
+// and the protocol.
 type TargetKey struct {
 	Kind      TargetKind
 	Namespace string
@@ -65,7 +71,7 @@ func (k TargetKey) ClusterName() string {
 // ParseClusterName is the inverse of ClusterName.
 func ParseClusterName(name string) (TargetKey, error) {
 	p := strings.Split(name, "/")
-	if len(p) != 6 || p[0] != targetPrefix || TargetKind(p[1]) != TargetServices && TargetKind(p[1]) != TargetEndpoints {
+	if len(p) != 6 || p[0] != targetPrefix || !targetKinds[TargetKind(p[1])] {
 		return TargetKey{}, fmt.Errorf("%q is no name of a shared cluster", name)
 	}
 	port, err := strconv.ParseUint(p[4], 10, 16)
@@ -265,8 +271,22 @@ type Target struct {
 	TLSPolicies []UnappliedTLSPolicy
 
 	// Missing reports that the object or its port does not exist: the reference is invalid,
-	// which Gateway API answers by 500 and not by 503.
+	// which Gateway API answers by 500 and not by 503. A TargetFailover is Missing if no other
+	// cluster shares the Service.
 	Missing bool
+
+	// Vacant is the port of a TargetFailover's Service that has no ready endpoint in this cluster.
+	// Nil if it has one.
+	Vacant *VacantPort
+}
+
+// A VacantPort is a port of a Kubernetes Service without ready endpoints.
+type VacantPort struct {
+	// Name of the port. Empty for the only port of a Service.
+	Name string
+
+	// IPv6 reports that IPv6 is the first address family of the Service.
+	IPv6 bool
 }
 
 // An UnappliedTLSPolicy is a BackendTLSPolicy that is not applied to a target.

@@ -11,7 +11,7 @@ import (
 )
 
 // outcomeValues explains the label outcome. hooks.Summary makes its values.
-const outcomeValues = "Outcomes are the clusters cluster-shared, cluster-dedicated and cluster-removed; " +
+const outcomeValues = "Outcomes are the clusters cluster-shared, cluster-dedicated, cluster-removed and cluster-failover (Services that fail over to other clusters); " +
 	"the rules rule-translated, rule-split (over several clusters) and rule-skipped-REASON (as Envoy Gateway made them); " +
 	"the routes route-inserted (by policies) and route-denied (policies insert too many); " +
 	"and answer-stale, answers that Envoy Gateway has to ask for again."

@@ -185,7 +185,7 @@ tailscale_gateway_extension_hook_failures_total{hook="PostTranslateModify"} 1
 # HELP tailscale_gateway_extension_last_translation_timestamp_seconds Time of the last translation of a Gateway by Envoy Gateway.
 # TYPE tailscale_gateway_extension_last_translation_timestamp_seconds gauge
 tailscale_gateway_extension_last_translation_timestamp_seconds{gateway="shop/gw"} 9.46684804e+08
-# HELP tailscale_gateway_extension_outcomes_total Results of all translations. Outcomes are the clusters cluster-shared, cluster-dedicated and cluster-removed; the rules rule-translated, rule-split (over several clusters) and rule-skipped-REASON (as Envoy Gateway made them); the routes route-inserted (by policies) and route-denied (policies insert too many); and answer-stale, answers that Envoy Gateway has to ask for again.
+# HELP tailscale_gateway_extension_outcomes_total Results of all translations. Outcomes are the clusters cluster-shared, cluster-dedicated, cluster-removed and cluster-failover (Services that fail over to other clusters); the rules rule-translated, rule-split (over several clusters) and rule-skipped-REASON (as Envoy Gateway made them); the routes route-inserted (by policies) and route-denied (policies insert too many); and answer-stale, answers that Envoy Gateway has to ask for again.
 # TYPE tailscale_gateway_extension_outcomes_total counter
 tailscale_gateway_extension_outcomes_total{outcome="cluster-shared"} 3
 # HELP tailscale_gateway_extension_ready Whether the extension has all objects and serves.
@@ -194,7 +194,7 @@ tailscale_gateway_extension_ready 1
 # HELP tailscale_gateway_extension_resources Known objects, by kind.
 # TYPE tailscale_gateway_extension_resources gauge
 tailscale_gateway_extension_resources{kind="targets"} 3
-# HELP tailscale_gateway_extension_rules Result of a Gateway's last translation. Outcomes are the clusters cluster-shared, cluster-dedicated and cluster-removed; the rules rule-translated, rule-split (over several clusters) and rule-skipped-REASON (as Envoy Gateway made them); the routes route-inserted (by policies) and route-denied (policies insert too many); and answer-stale, answers that Envoy Gateway has to ask for again.
+# HELP tailscale_gateway_extension_rules Result of a Gateway's last translation. Outcomes are the clusters cluster-shared, cluster-dedicated, cluster-removed and cluster-failover (Services that fail over to other clusters); the rules rule-translated, rule-split (over several clusters) and rule-skipped-REASON (as Envoy Gateway made them); the routes route-inserted (by policies) and route-denied (policies insert too many); and answer-stale, answers that Envoy Gateway has to ask for again.
 # TYPE tailscale_gateway_extension_rules gauge
 tailscale_gateway_extension_rules{gateway="shop/gw",outcome="cluster-shared"} 2
 `), "tailscale_gateway_extension_certificate_expiry_timestamp_seconds", "tailscale_gateway_extension_rules",

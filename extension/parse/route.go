@@ -42,7 +42,7 @@ type RouteObject struct {
 }
 
 // NamesOurs reports whether a rule names one of our kinds.
-func (p *RouteObject) NamesOurs() bool { return slices.ContainsFunc(p.Route.Rules, ir.Rule.Ours) }
+func (p *RouteObject) NamesOurs() bool { return p.Route.Ours() }
 
 // ParseRoute parses a route of any kind, without its Gateways: only a Store knows the
 // Gateways of ListenerSets. It returns nil for an object that is not a route.

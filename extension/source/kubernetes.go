@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -27,6 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/placeholder"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/references"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/resync"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/vacant"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
 
@@ -75,9 +77,17 @@ func (a *API) NewClient(cfg *rest.Config, scheme *runtime.Scheme) (client.Client
 	return c, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 }
 
-// NewKubernetes returns a source of an API server's objects of the given kinds. If placeholders is true, it
-// also writes placeholder routes.
-func NewKubernetes(api *API, kinds map[string]client.Object, placeholders bool, store *index.Store, log logging.Logger) (*Kubernetes, error) {
+// Writes are the objects that a source also writes, beside TailscaleRevisions and events.
+type Writes struct {
+	// Placeholders are placeholder routes, and Vacant EndpointSlices of Services that fail over.
+	Placeholders, Vacant bool
+
+	// Gateway is the one that the extension is dedicated to. Nil means that it serves all.
+	Gateway *types.NamespacedName
+}
+
+// NewKubernetes returns a source of an API server's objects of the given kinds.
+func NewKubernetes(api *API, kinds map[string]client.Object, w Writes, store *index.Store, log logging.Logger) (*Kubernetes, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(api.Config)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
@@ -95,8 +105,11 @@ func NewKubernetes(api *API, kinds map[string]client.Object, placeholders bool, 
 		resync:    resync.New(api.Client, store, log),
 		events:    events.New(store, events.NewEventRecorder(api.Client, api.Informers), log),
 	}
-	if placeholders {
+	if w.Placeholders {
 		out.placeholders = placeholder.New(api.Client, store, log)
+	}
+	if w.Vacant {
+		out.vacant = vacant.New(api.Client, store, w.Gateway, log)
 	}
 	return out, nil
 }
@@ -142,8 +155,9 @@ type Kubernetes struct {
 	// synced is closed when the Secrets and ConfigMaps that objects name are known.
 	synced chan struct{}
 
-	// placeholders may be nil.
+	// placeholders and vacant may be nil.
 	placeholders *placeholder.Controller
+	vacant       *vacant.Controller
 }
 
 // Synced implements Source.
@@ -214,6 +228,11 @@ func (s *Kubernetes) write(ctx context.Context) error {
 	if s.placeholders != nil {
 		g.Go(func() error {
 			return errors.Wrap(s.placeholders.Run(ctx, s.informers), "cannot reconcile placeholder routes")
+		})
+	}
+	if s.vacant != nil {
+		g.Go(func() error {
+			return errors.Wrap(s.vacant.Run(ctx, s.informers), "cannot reconcile EndpointSlices of Services that fail over")
 		})
 	}
 	return g.Wait()

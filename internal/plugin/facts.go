@@ -90,7 +90,7 @@ func (r *reader) readFacts() (check.Facts, error) {
 	f.CRDs = ask(r, r.crds)
 	f.Roles = ask(r, r.roles)
 	f.Policies = map[string]check.Answer[check.Policy]{}
-	for _, name := range []string{kustomization.PolicyInternalKinds, kustomization.PolicyExtensionRoutes, kustomization.PolicyExtensionStatus} {
+	for _, name := range append([]string{kustomization.PolicyInternalKinds}, kustomization.ExtensionPolicies...) {
 		if r.options.Admission {
 			f.Policies[name] = ask(r, func() (check.Policy, error) { return r.policy(name) })
 		}

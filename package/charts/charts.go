@@ -44,7 +44,7 @@ var PodMonitors []byte
 //go:embed tailscale-gateway-extension/files/extension-rules.yaml
 var ExtensionRules []byte
 
-// Placeholders, Gateways, Discoveries and Bootstrap are those that it has unless the chart's values
+// Placeholders, Failover, Gateways, Discoveries and Bootstrap are those that it has unless the chart's values
 // turn them off.
 var (
 	//go:embed tailscale-gateway-extension/files/bootstrap-rules.yaml
@@ -55,6 +55,9 @@ var (
 
 	//go:embed tailscale-gateway-extension/files/placeholder-rules.yaml
 	Placeholders []byte
+
+	//go:embed tailscale-gateway-extension/files/failover-rules.yaml
+	Failover []byte
 
 	//go:embed tailscale-gateway-extension/files/gateway-rules.yaml
 	Gateways []byte

@@ -29,9 +29,16 @@ const (
 	// PolicyExtensionRoutes confines the extension to the routes that it created.
 	PolicyExtensionRoutes = "tailscale-gateway-extension-routes"
 
+	// PolicyExtensionEndpoints confines it to EndpointSlices that it created, with endpoints that are not
+	// ready.
+	PolicyExtensionEndpoints = "tailscale-gateway-extension-endpoints"
+
 	// PolicyExtensionStatus confines it to its own ancestors in the status of BackendTLSPolicies.
 	PolicyExtensionStatus = "tailscale-gateway-extension-status"
 )
+
+// ExtensionPolicies are the names of the policies that confine the extension.
+var ExtensionPolicies = []string{PolicyExtensionRoutes, PolicyExtensionEndpoints, PolicyExtensionStatus}
 
 // Get parses the object of a kind and name in Install. It returns an error if Install has none.
 func Get(kind, name string, obj any) error {

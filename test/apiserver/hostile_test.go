@@ -206,6 +206,58 @@ func TestExtensionRoutes(t *testing.T) {
 	}
 }
 
+// TestExtensionEndpoints checks that the extension writes only EndpointSlices with its label, whose endpoints
+// receive no traffic.
+func TestExtensionEndpoints(t *testing.T) {
+	r := newRealm(t)
+	slice := func(name, labels, conditions string) client.Object {
+		return r.in(tenant, `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: `+name+`, labels: {kubernetes.io/service-name: web`+labels+`}}
+addressType: IPv4
+ports: [{name: http, port: 80, protocol: TCP}]
+endpoints: [{addresses: [192.0.2.1]`+conditions+`}]
+`)[0]
+	}
+	const label, unready = ", app.kubernetes.io/managed-by: tailscale-gateway-extension", ", conditions: {ready: false, serving: false}"
+	mine, theirs := slice("mine", label, unready), slice("theirs", "", ", conditions: {ready: true}")
+	for _, o := range []client.Object{mine, theirs} {
+		r.create(o.DeepCopyObject().(client.Object))
+	}
+	const unlabelled, ready = "writes only what has the label", "writes only endpoints that are neither ready nor serving"
+	cases := map[string]struct {
+		reason string
+		users  []string
+		object client.Object
+		deed   deed
+		refuse string
+	}{
+		"Create":        {reason: "The extension creates endpoints that are not ready", object: mine, deed: create},
+		"Delete":        {reason: "It deletes its own", object: mine, deed: remove},
+		"CreateReady":   {reason: "It creates none that are ready", object: slice("new", label, ", conditions: {ready: true, serving: false}"), deed: create, refuse: ready},
+		"CreateServing": {reason: "Nor any that serve, which get traffic while no other is ready", object: slice("new", label, ", conditions: {ready: false, serving: true, terminating: true}"), deed: create, refuse: ready},
+		"CreateUnknown": {reason: "An unknown condition counts as ready", object: slice("new", label, ""), deed: create, refuse: ready},
+		"Change":        {reason: "It makes none ready", object: mine, deed: patch(`{"endpoints":[{"addresses":["192.0.2.1"],"conditions":{"ready":true}}]}`), refuse: ready},
+		"CreateBare":    {reason: "It creates none without its label", object: slice("new", "", unready), deed: create, refuse: unlabelled},
+		"DeleteTheirs":  {reason: "It deletes none of others", object: theirs, deed: remove, refuse: unlabelled},
+		"Others":        {reason: "The policy applies only to the extension", users: []string{"", collector}, object: theirs, deed: remove},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.users == nil {
+				tc.users = []string{extension, ownExtension}
+			}
+			for _, u := range tc.users {
+				err := tc.deed(t.Context(), r.as(u), tc.object)
+				if tc.refuse != "" && (!kerrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.refuse)) || tc.refuse == "" && err != nil {
+					t.Errorf("%s: %s: got %v", tc.reason, u, err)
+				}
+			}
+		})
+	}
+}
+
 // TestExtensionTLSStatus checks that the extension writes its own ancestors into the status of a tenant's
 // BackendTLSPolicy, and nothing else of the policy.
 func TestExtensionTLSStatus(t *testing.T) {

@@ -230,7 +230,7 @@ func newRealm(t *testing.T) *realm {
 func (r *realm) install() {
 	r.Helper()
 	var rules []rbacv1.PolicyRule
-	for _, file := range [][]byte{charts.ExtensionRules, charts.Placeholders, charts.Gateways, charts.Discoveries, charts.Bootstrap} {
+	for _, file := range [][]byte{charts.ExtensionRules, charts.Placeholders, charts.Failover, charts.Gateways, charts.Discoveries, charts.Bootstrap} {
 		var more []rbacv1.PolicyRule
 		if err := yaml.UnmarshalStrict(file, &more); err != nil {
 			r.Fatal(err)

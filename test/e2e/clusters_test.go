@@ -71,15 +71,7 @@ func TestTwoClusters(t *testing.T) {
 	}
 
 	apply(t, sharedRoutes)
-	u := ""
-	eventually(t, patience, "address of the Gateway", func() string {
-		a := jsonpath(t, "gateway", "shared", "{.status.addresses[0].value}")
-		if a == "" {
-			return jsonpath(t, "gateway", "shared", "{.status.conditions}")
-		}
-		u = "http://" + a + "/"
-		return ""
-	})
+	u := "http://" + addressOfGateway(t, "shared") + "/"
 	answeredFrom(t, u, "web")
 	eventually(t, patience, "the way to the other cluster", func() string {
 		if got := jsonpath(t, "tailscaleendpoints", "shared", "{.status.egressTargets[*].readyProxies}"); got != "1" {
@@ -101,6 +93,31 @@ func TestTwoClusters(t *testing.T) {
 		if r.Lost > 0 {
 			t.Error(r)
 		}
+	})
+
+	t.Run("RouteToServiceFailsOver", func(t *testing.T) {
+		kubectl(t, "apply", "-f", "examples/service-failover.yaml")
+		plain := "http://" + addressOfGateway(t, "plain") + "/"
+		answeredFrom(t, plain, "web")
+		kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=0")
+		took := answeredFrom(t, plain, farPrefix)
+		t.Logf("the other cluster answers after %s", took.Round(100*time.Millisecond))
+		kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=2")
+		answeredFrom(t, plain, "web")
+		r := underLoad(t, func() {
+			kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=0")
+			answeredFrom(t, plain, farPrefix)
+			// For a Service without any endpoint, Envoy Gateway would answer 503.
+			kubectl(t, "wait", "--for=delete", "pod", "-l=app=web", "-n", namespace, "--timeout=2m")
+			answeredFrom(t, plain, farPrefix)
+			kubectl(t, "scale", "deployment", "web", "-n", namespace, "--replicas=2")
+			took = answeredFrom(t, plain, "web")
+			t.Logf("this cluster answers again after %s", took.Round(100*time.Millisecond))
+		}, "--from=cluster", "--workers=4", "--rate=50", plain)
+		if r.Lost > 0 {
+			t.Error(r)
+		}
+		kubectl(t, "delete", "-f", "examples/service-failover.yaml", "--timeout=2m")
 	})
 
 	t.Run("SharesBySet", sharesBySet)

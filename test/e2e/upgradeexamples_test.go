@@ -85,6 +85,7 @@ func (u *upgraded) appliesServices(t *testing.T) {
 	u.apply(t, "examples/http.yaml")
 	u.apply(t, "examples/proxy-group.yaml")
 	u.apply(t, "examples/shared.yaml")
+	u.apply(t, "examples/service-failover.yaml")
 	u.apply(t, "examples/external-backend.yaml")
 	u.apply(t, "examples/route-only.yaml")
 	for _, service := range []string{"web", "hello", "auto", "whoami", "ha", "shared"} {

@@ -70,6 +70,9 @@ const (
 	PublishBackendsNone PublishBackends = "None"
 )
 
+// GatewayFailover lets routes to Services fail over to other clusters. It has no fields.
+type GatewayFailover struct{}
+
 // An ExtensionServer is a dedicated Envoy Gateway extension for one Gateway.
 type ExtensionServer struct {
 	// Image of the extension. Absent means the image of the installation. Another image must be
@@ -150,6 +153,15 @@ type TailscaleGatewaySpec struct {
 	// maintenance. See drain of a TailscaleServices.
 	// +optional
 	Drain bool `json:"drain,omitempty"`
+
+	// Failover sends requests for the Services behind the Gateway's routes to other clusters while this
+	// cluster has no healthy endpoint for them, or too few. It applies to each Service that a
+	// TailscaleServices of the same namespace shares with other clusters and that is the only backend of
+	// a port there, and to rules that name no TailscaleServices or TailscaleEndpoints. Envoy
+	// Gateway's own cluster for the Service stays and comes first, with all of its policies. Absent means
+	// that such routes stay as Envoy Gateway makes them.
+	// +optional
+	Failover *GatewayFailover `json:"failover,omitempty"`
 
 	// ExtensionServer runs a dedicated extension for this Gateway in this namespace, which must
 	// also be the Gateway's. It runs while the Gateway exists, and starts once one of the tailnets,

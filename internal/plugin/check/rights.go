@@ -214,7 +214,7 @@ func roles(f Facts, o Options) result {
 func admission(f Facts, o Options) result {
 	names := []string{kustomization.PolicyInternalKinds}
 	if routed(f, o) {
-		names = append(names, kustomization.PolicyExtensionRoutes, kustomization.PolicyExtensionStatus)
+		names = append(names, kustomization.ExtensionPolicies...)
 	}
 	out := result{summary: "admission policies"}
 	var faults []string

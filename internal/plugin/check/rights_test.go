@@ -20,7 +20,7 @@ import (
 // chart gives the installed one: they differ by what it does not do.
 func TestGatewayExtension(t *testing.T) {
 	var want []authv1.ResourceAttributes
-	for _, file := range [][]byte{charts.ExtensionRules, charts.Placeholders, charts.Gateways} {
+	for _, file := range [][]byte{charts.ExtensionRules, charts.Placeholders, charts.Failover, charts.Gateways} {
 		var rules []rbacv1.PolicyRule
 		if err := yaml.UnmarshalStrict(file, &rules); err != nil {
 			t.Fatal(err)

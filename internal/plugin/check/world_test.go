@@ -103,7 +103,7 @@ func healthy(t *testing.T, flavourName string) Facts {
 		f.Roles.Value[name] = true
 	}
 	f.Policies = map[string]Answer[Policy]{}
-	for _, name := range []string{kustomization.PolicyInternalKinds, kustomization.PolicyExtensionRoutes, kustomization.PolicyExtensionStatus} {
+	for _, name := range append([]string{kustomization.PolicyInternalKinds}, kustomization.ExtensionPolicies...) {
 		p, b := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
 		for kind, obj := range map[string]any{"ValidatingAdmissionPolicy": p, "ValidatingAdmissionPolicyBinding": b} {
 			if err := kustomization.Get(kind, name, obj); err != nil {
