@@ -6,6 +6,7 @@ package hooks
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -62,8 +63,10 @@ type uses struct {
 	services []*use
 }
 
-// collect returns the uses in a message for Gateways.
-func collect(s *ir.Snapshot, gateways []types.NamespacedName, r Resources) uses {
+// collect returns the uses in a message.
+func collect(s *ir.Snapshot, r Resources) uses {
+	// Most messages have no route that fails over, and need no list of their Gateways.
+	gateways := sync.OnceValue(func() []types.NamespacedName { return gatewaysOf(r) })
 	g := &collector{snapshot: s, gateways: gateways, uses: map[ruleKey]*use{}}
 	for _, c := range r.Routes {
 		for _, v := range c.GetVirtualHosts() {
@@ -94,13 +97,13 @@ func collect(s *ir.Snapshot, gateways []types.NamespacedName, r Resources) uses 
 
 type collector struct {
 	snapshot *ir.Snapshot
-	gateways []types.NamespacedName
+	gateways func() []types.NamespacedName
 	uses     map[ruleKey]*use
 }
 
 // failsOver reports whether a Gateway of the message lets a route fail over to other clusters.
 func (g *collector) failsOver(r *ir.Route) bool {
-	return slices.ContainsFunc(r.Failover, func(n types.NamespacedName) bool { return slices.Contains(g.gateways, n) })
+	return slices.ContainsFunc(r.Failover, func(n types.NamespacedName) bool { return slices.Contains(g.gateways(), n) })
 }
 
 // use returns the use of a rule. Nil if the rule's route names no Tailscale backend and does not fail

@@ -16,25 +16,14 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 // TestInputsFailOver runs Envoy Gateway's own translators over the inputs of its tests, where each Service
 // of each Gateway fails over. All that Envoy Gateway made stays, with the policies of all kinds: each
 // cluster byte for byte, and each route except for the names of clusters. Envoy accepts what is added.
 func TestInputsFailOver(t *testing.T) {
-	root, err := apiserver.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	translator, err := apiserver.Program(t.Context(), root, "envoy-gateway-inputs", "TEST_ASSET_ENVOY_GATEWAY_INPUTS")
-	if err != nil {
-		t.Fatal(err)
-	}
-	envoy, err := apiserver.Program(t.Context(), root, "envoy", "TEST_ASSET_ENVOY")
-	if err != nil {
-		t.Fatal(err)
-	}
+	translator := program(t, "envoy-gateway-inputs", "TEST_ASSET_ENVOY_GATEWAY_INPUTS")
+	envoy := program(t, "envoy", "TEST_ASSET_ENVOY")
 	j := newValidator(t, envoy)
 	changed, all := 0, loadInputs(t)
 	for _, batch := range inTwelves(all) {

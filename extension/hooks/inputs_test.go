@@ -34,18 +34,8 @@ const sampled = 6
 // Tailscale backends in place of Services. Replicas of the extension that know all objects, some of
 // them, or others answer the hooks. TestGoldens covers messages that do not come from resources.
 func TestInputs(t *testing.T) {
-	root, err := apiserver.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	translator, err := apiserver.Program(t.Context(), root, "envoy-gateway-inputs", "TEST_ASSET_ENVOY_GATEWAY_INPUTS")
-	if err != nil {
-		t.Fatal(err)
-	}
-	envoy, err := apiserver.Program(t.Context(), root, "envoy", "TEST_ASSET_ENVOY")
-	if err != nil {
-		t.Fatal(err)
-	}
+	translator := program(t, "envoy-gateway-inputs", "TEST_ASSET_ENVOY_GATEWAY_INPUTS")
+	envoy := program(t, "envoy", "TEST_ASSET_ENVOY")
 	var ins []*input
 	for i, doc := range loadInputs(t) {
 		if *oneInput == doc.name || *oneInput == "" && (*allInputs || i%sampled == 0) {
@@ -93,14 +83,7 @@ const noGateway = "the input has no Gateway"
 // TestInputsMakeMessages checks that Envoy Gateway makes a message of each input: TestInputs would not
 // notice one of which it makes none.
 func TestInputsMakeMessages(t *testing.T) {
-	root, err := apiserver.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	translator, err := apiserver.Program(t.Context(), root, "envoy-gateway-inputs", "TEST_ASSET_ENVOY_GATEWAY_INPUTS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	translator := program(t, "envoy-gateway-inputs", "TEST_ASSET_ENVOY_GATEWAY_INPUTS")
 	seen := map[string]bool{}
 	for _, ins := range inTwelves(loadInputs(t)) {
 		var cases []*replaced
@@ -121,6 +104,20 @@ func TestInputsMakeMessages(t *testing.T) {
 			t.Errorf("there is no input %s", name)
 		}
 	}
+}
+
+// program returns the path of a program of the lab.
+func program(t *testing.T, name, variable string) string {
+	t.Helper()
+	root, err := apiserver.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := apiserver.Program(t.Context(), root, name, variable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func inTwelves(ins []*input) [][]*input {

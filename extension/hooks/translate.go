@@ -89,7 +89,7 @@ func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary)
 			t.clusters[c.GetName()] = c
 		}
 	}
-	used := collect(s, gatewaysOf(r), r)
+	used := collect(s, r)
 	if choices := t.choose(used.ours); len(choices) > 0 {
 		named := nameClusters(s, src, t.clusters, choices)
 		t.replaced, t.secrets, t.summary.Settings = named.own, named.secrets, named.settings

@@ -120,7 +120,7 @@ func (w *writer) desired(s *ir.Snapshot) map[types.NamespacedName]string {
 		slices.Sort(v.ports)
 		// Routes of several kinds may name one port.
 		v.ports = slices.Compact(v.ports)
-		out[types.NamespacedName{Namespace: n.Namespace, Name: names.Child("tailscale-vacant", w.label, n.Name)}] = v.String()
+		out[types.NamespacedName{Namespace: n.Namespace, Name: w.name(v)}] = v.String()
 	}
 	return out
 }
@@ -151,6 +151,16 @@ func vacantTargets(s *ir.Snapshot) map[*ir.Target]struct{} {
 type writer struct {
 	client client.Client
 	label  string
+}
+
+// name returns the name of a vacancy's EndpointSlice. Its family is part of the name, because Kubernetes
+// does not let it change, and a Service may be replaced by one of the other family.
+func (w *writer) name(v vacancy) string {
+	parts := []string{"tailscale-vacant", w.label, v.service}
+	if v.family == discoveryv1.AddressTypeIPv6 {
+		parts = append(parts, "ipv6")
+	}
+	return names.Child(parts...)
 }
 
 // state returns the state of an EndpointSlice. It is empty if this extension does not manage it.

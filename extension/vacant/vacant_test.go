@@ -77,7 +77,7 @@ func TestDesired(t *testing.T) {
 		"IPv6": {
 			reason:  "The only port of a Service may have no name. Its family is the Service's.",
 			targets: []*ir.Target{target(80, ir.ProtocolHTTP, &ir.VacantPort{IPv6: true})},
-			want:    map[types.NamespacedName]string{sliceName: "app IPv6 :80"},
+			want:    map[types.NamespacedName]string{{Namespace: "shop", Name: sliceName.Name + "-ipv6"}: "app IPv6 :80"},
 		},
 	}
 	for name, tc := range cases {
