@@ -50,6 +50,10 @@ help: ## Show this help.
 demo: ## Bring up a cluster and a tailnet on this machine, and reach a pod through a VIP and through a Gateway.
 	$(DEMO) up --version=$(VERSION) --flavour=$(FLAVOUR)
 
+.PHONY: demo-clusters
+demo-clusters: ## Bring up three clusters that share a service, end them in different ways under load, and print which requests are lost; takes ten minutes.
+	$(DEMO) clusters --version=$(VERSION) --flavour=$(FLAVOUR)
+
 .PHONY: demo-down
 demo-down: ## Take the demo down, without a trace beside the cache.
 	$(DEMO) down

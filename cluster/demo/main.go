@@ -25,6 +25,7 @@ type cli struct {
 	Tailnet    tailnetCmd    `cmd:"" help:"Give the quickstart another tailnet of the lab, as a TailscaleTailnet: bring the lab up with --tailnets=2 first."`
 	Routes     routesCmd     `cmd:"" help:"Install Envoy Gateway and the extension beside the quickstart, and reach its page through a Gateway."`
 	Gateways   gatewaysCmd   `cmd:"" help:"Install only Envoy Gateway and the extension, in a lab that install has prepared."`
+	Clusters   clustersCmd   `cmd:"" help:"Bring up three clusters that share a service, and end them in different ways under load: pods, backends, controllers and packets. Prints which requests are lost, and fails if a goal is missed."`
 	Down       downCmd       `cmd:"" help:"Take everything down. Only the cache of built programs stays."`
 }
 

@@ -13,8 +13,26 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
+
+type clusterFaultCmd struct {
+	Clear bool `help:"End the fault."`
+}
+
+// Run takes the cluster's link from the hub's network, or brings it back.
+func (c *clusterFaultCmd) Run(r runtime) error {
+	p, err := planned(r)
+	if err != nil {
+		return err
+	}
+	if c.Clear {
+		return netns.Connect(plan.TailnetNamespace, plan.HubBridge, p.Name)
+	}
+	return netns.Disconnect(plan.TailnetNamespace, p.Name)
+}
 
 type tailnetFaultCmd struct {
 	Targets    []string      `name:"on" default:"api" enum:"api,control,derp" help:"Parts that fail, separated by commas: api (the API and its credentials), control (requests of nodes to the control server: for its key, new connections, and on open connections) or derp (the relay)."`

@@ -50,6 +50,7 @@ type cli struct {
 	Curl          curlCmd          `cmd:"" help:"GET a URL from the cluster's node, by name or by address, or from outside of all clusters by the address of a LoadBalancer."`
 	TailnetClient tailnetClientCmd `cmd:"" help:"Create the client NAME in the tailnet. It serves HTTP on port 8080 and UDP on port 8081."`
 	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram from a client of the tailnet, and print the response."`
+	ClusterFault  clusterFaultCmd  `cmd:"" help:"Cut a cluster off, until --clear: all its packets to other clusters and to tailnets get lost. No connection ends, and its pods run on: lab --cluster two cluster-fault."`
 	TailnetFault  tailnetFaultCmd  `cmd:"" help:"Make the tailnet's API, control server or relay fail, until --clear: lab --tailnet two tailnet-fault --on=control --refuse. Open connections stay open."`
 	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL from a client of the tailnet, only through the tailnet: lab tailnet-curl http://web.tail1234.ts.net/. Another tailnet: lab --tailnet two tailnet-curl ..."`
 	Tailscale     tailscaleCmd     `cmd:"" help:"Run the tailscale command line of a tailnet client of the lab: lab tailscale status."`

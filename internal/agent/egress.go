@@ -257,6 +257,8 @@ func (e *egressRole) plan(tn localapi.State) {
 		Outside:  make(map[plan.EgressKey]bool),
 		Closed:   e.closed,
 
+		Unanswered: make(map[plan.EgressKey]bool),
+
 		FindFamily: e.findIn,
 	}
 	if e.kernel.enabled {
@@ -269,6 +271,7 @@ func (e *egressRole) plan(tn localapi.State) {
 	if e.server != nil {
 		for _, t := range e.targets {
 			input.Outside[plan.EgressKeyOf(t)] = e.server.Outside(uint16(t.ProxyPort))
+			input.Unanswered[plan.EgressKeyOf(t)] = e.server.Unanswered(uint16(t.ProxyPort))
 		}
 	}
 	e.ports = plan.Egress(input)

@@ -171,7 +171,7 @@ type EgressPort struct {
 	Target string `json:"target"`
 
 	// Ready reports whether a device of the tailnet has the target's address, and the target
-	// passes its health check, if it has one.
+	// answers and passes its health check, if it has one.
 	Ready bool `json:"ready"`
 
 	// Message describes why the port is not ready, or a warning about a ready port. It is

@@ -17,6 +17,10 @@ import (
 // A port is a port of the pod with its listener and its connections.
 type port struct {
 	server *Server
+	number uint16
+
+	// heard receives a value when a dial succeeds while the target is unanswered.
+	heard chan struct{}
 
 	mu        sync.Mutex
 	r         Route
@@ -26,10 +30,17 @@ type port struct {
 	dialling  int
 	outside   bool
 	closed    bool
+
+	// answered is the time of the last dial that succeeded. doubting ends the dials that find out whether the
+	// target answers, if there are any. silentSince is since when the port has no listeners because it does
+	// not. Zero if it has.
+	answered    time.Time
+	doubting    context.CancelFunc
+	silentSince time.Time
 }
 
-func newPort(s *Server) *port {
-	return &port{server: s, conns: make(map[net.Conn]*connection)}
+func newPort(s *Server, number uint16) *port {
+	return &port{server: s, number: number, heard: make(chan struct{}, 1), conns: make(map[net.Conn]*connection)}
 }
 
 func (p *port) route() Route {
@@ -38,22 +49,26 @@ func (p *port) route() Route {
 	return p.r
 }
 
-// set replaces the route with r, and returns the target of the previous route.
-func (p *port) set(r Route) string {
+// set replaces the route with r. It returns the target of the previous route, and whether that one
+// does not answer and the address is another one.
+func (p *port) set(r Route) (old string, reopens bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old := p.r.Target
+	old = p.r.Target
 	if p.r.Addr != r.Addr {
+		reopens = !p.silentSince.IsZero()
 		p.outside = false
+		p.endDoubts()
 	}
 	p.r = r
-	return old
+	return old, reopens
 }
 
-func (p *port) listening() bool {
+// open reports whether the port has listeners, or will have them once its target answers.
+func (p *port) open() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.listeners) > 0
+	return len(p.listeners) > 0 || !p.silentSince.IsZero()
 }
 
 func (p *port) idle() bool {
@@ -70,11 +85,16 @@ func (p *port) isOutside() bool {
 
 // start accepts connections from listeners.
 func (p *port) start(ctx context.Context, ls []net.Listener) {
-	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listenAt(ctx, ls)
+}
+
+// listenAt accepts connections from listeners. The caller holds the lock.
+func (p *port) listenAt(ctx context.Context, ls []net.Listener) {
+	listening, cancel := context.WithCancel(ctx)
 	p.listeners, p.cancel = ls, cancel
-	p.mu.Unlock()
-	context.AfterFunc(ctx, func() { closeAll(ls) })
+	context.AfterFunc(listening, func() { closeAll(ls) })
 	for _, l := range ls {
 		p.server.wg.Go(func() { p.accept(ctx, l) })
 	}
@@ -83,6 +103,7 @@ func (p *port) start(ctx context.Context, ls []net.Listener) {
 func (p *port) stopListening() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.endDoubts()
 	if len(p.listeners) == 0 {
 		return
 	}
@@ -123,13 +144,14 @@ func (p *port) accept(ctx context.Context, l net.Listener) {
 			_ = c.Close()
 			continue
 		}
-		p.server.wg.Go(func() { p.serve(context.WithoutCancel(ctx), client) })
+		p.server.wg.Go(func() { p.serve(ctx, client) })
 	}
 }
 
-// serve carries one connection, which can outlive its listener.
-func (p *port) serve(ctx context.Context, client *net.TCPConn) {
-	ctx, cancel := context.WithCancel(ctx)
+// serve carries one connection, which can outlive its listener. listening is the context in which the port
+// listens.
+func (p *port) serve(listening context.Context, client *net.TCPConn) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(listening))
 	defer cancel()
 	r, ok := p.admit(client, cancel)
 	if !ok {
@@ -140,17 +162,23 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 	defer p.release(client)
 
 	d := dial{target: r.Target, addr: r.Addr, began: time.Now()}
+	late := time.AfterFunc(p.server.lateAfter, func() { p.doubt(listening, r, d.began, true) })
 	target, reason, err := p.connect(ctx, r)
+	late.Stop()
 	d.ended, d.reason = time.Now(), reason
 	if err != nil {
 		p.server.log.Debug("Refused connection", "target", r.Target, "reason", reason, "error", err)
 		p.refuse(r.Target, reason)
+		if reason != reasonOutside {
+			p.doubt(listening, r, d.began, false)
+		}
 		if p.server.tracer != nil {
 			p.server.record(ctx, d, firstOf(client))
 		}
 		reset(client)
 		return
 	}
+	p.hear()
 	p.follow(client, r)
 	counted, tracked := p.opened(r.Target)
 	if p.server.idle > 0 {

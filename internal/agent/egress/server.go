@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -87,6 +88,10 @@ type Server struct {
 	// tracer is that of WithTracer, or nil.
 	tracer trace.Tracer
 
+	// lateAfter, reportAfter and redial decide about targets that do not answer.
+	lateAfter, reportAfter time.Duration
+	redial                 wait.Backoff
+
 	dialling chan struct{}
 	wg       sync.WaitGroup
 
@@ -118,7 +123,7 @@ func WithFollower(f Follower, d time.Duration) ServerOption {
 }
 
 // NewServer returns a Server without ports. It calls changed from separate goroutines when the
-// results of Idle or Outside may have changed for a port.
+// results of Idle, Outside or Unanswered may have changed for a port.
 func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...ServerOption) *Server {
 	s := &Server{
 		dial:     d,
@@ -129,6 +134,10 @@ func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...Se
 		log:      log,
 		dialling: make(chan struct{}, maxDiallingAll),
 		ports:    make(map[uint16]*port),
+
+		lateAfter:   lateAfter,
+		reportAfter: reportAfter,
+		redial:      redial(),
 	}
 	for _, fn := range o {
 		fn(s)
@@ -184,17 +193,21 @@ func (s *Server) Set(ctx context.Context, routes map[uint16]Route) map[uint16]er
 	for n, r := range routes {
 		p := s.ports[n]
 		if p == nil {
-			p = newPort(s)
+			p = newPort(s, n)
 			s.ports[n] = p
 		}
-		if old := p.set(r); old != "" && old != r.Target {
+		old, reopens := p.set(r)
+		if old != "" && old != r.Target {
 			s.metrics.forget(old)
+		}
+		if reopens {
+			s.wg.Go(s.changed)
 		}
 		if r.Phase == Draining {
 			p.stopListening()
 			continue
 		}
-		if p.listening() {
+		if p.open() {
 			continue
 		}
 		ls, err := s.listen(ctx, n)
@@ -218,6 +231,12 @@ func (s *Server) Idle(n uint16) bool {
 func (s *Server) Outside(n uint16) bool {
 	p := s.port(n)
 	return p != nil && p.isOutside()
+}
+
+// Unanswered reports whether a port has refused connections for 10 s because its target does not answer.
+func (s *Server) Unanswered(n uint16) bool {
+	p := s.port(n)
+	return p != nil && p.silentFor() >= s.reportAfter
 }
 
 func (s *Server) port(n uint16) *port {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -306,6 +307,8 @@ func TestRefuse(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, echo)
+			// Nothing dials while the test counts.
+			f.server.redial = wait.Backoff{Duration: patience}
 			if tc.down {
 				f.local.Stop()
 			}
@@ -396,6 +399,7 @@ func TestBusy(t *testing.T) {
 		<-block
 		return nil, errors.New("too late")
 	}
+	f.server.lateAfter = patience
 	f.server.Set(t.Context(), map[uint16]Route{10000: {Target: "db", Addr: addrDB}})
 	for range maxDialling {
 		f.connect(10000)

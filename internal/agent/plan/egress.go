@@ -29,6 +29,7 @@ const (
 	messageEgressLeaving   = "No longer wanted; open until its connections have ended"
 	messageEgressApplying  = "Waiting for containerboot to set up forwarding"
 	messageEgressOutside   = "tailscaled would have dialled %s outside of the tailnet, which was refused"
+	messageEgressSilent    = "%s does not answer, so its connections are refused; check that it runs, and that the policy file grants the proxy's tags access to its port"
 	messageEgressNoHost    = "No device of the tailnet that this proxy may reach has %s; check the host, and that the policy file grants the proxy's tags access to it"
 	messageEgressNotSeen   = "The policy file does not let this proxy see %s; add a grant with src [%s], dst [%s] and ip [%s]"
 	messageEgressNoName    = "No device that this proxy may reach has %s, and the policy file does not let the proxy see %s; check the name, or add a grant with src [%s], dst [%s] and ip [%s]"
@@ -123,6 +124,9 @@ type EgressInput struct {
 	// Outside are ports whose target tailscaled would have dialled outside of the tailnet.
 	Outside map[EgressKey]bool
 
+	// Unanswered are ports that refuse connections, because their target does not answer.
+	Unanswered map[EgressKey]bool
+
 	// Closed holds, by port, why the pod cannot listen on it.
 	Closed map[EgressKey]string
 }
@@ -192,6 +196,8 @@ func egressPort(t egress.Target, leaving bool, input EgressInput) EgressPort {
 		p.Message = tags
 	case input.Outside[key]:
 		p.Message = fmt.Sprintf(messageEgressOutside, t.Address())
+	case input.Unanswered[key]:
+		p.Message = fmt.Sprintf(messageEgressSilent, t.Address())
 	case input.Kernel && !p.applied(input):
 		p.Message = messageEgressApplying
 	case p.Probe == nil && offline(host.Devices):

@@ -242,6 +242,12 @@ func TestEgress(t *testing.T) {
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "tailscaled would have dialled db:5432 outside of the tailnet, which was refused"},
 		},
+		"Unanswered": {
+			reason: "A target that does not answer must be reported.",
+			target: egressTarget(), input: EgressInput{Running: true, Unanswered: map[EgressKey]bool{tcpKey: true}},
+			addr: addr, listen: true,
+			status: v1alpha1.EgressPort{Message: "db:5432 does not answer, so its connections are refused; check that it runs, and that the policy file grants the proxy's tags access to its port"},
+		},
 		"Closed": {
 			reason: "A port that the pod cannot listen on must be reported.",
 			target: egressTarget(), input: EgressInput{Running: true, Closed: map[EgressKey]string{tcpKey: "The pod cannot"}},

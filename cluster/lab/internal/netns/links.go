@@ -71,20 +71,40 @@ func (n *Namespace) Join(name string, addrs []netip.Prefix, hub *Namespace, brid
 
 // port makes a link a port of a bridge.
 func (n *Namespace) port(bridge, port string) error {
-	return n.Do(func() error {
+	return n.Do(func() error { return join(bridge, port) })
+}
+
+// join makes a link a port of a bridge in the calling thread's namespace.
+func join(bridge, port string) error {
+	l, err := netlink.LinkByName(port)
+	if err != nil {
+		return errors.Wrapf(err, "cannot find link %q", port)
+	}
+	b, err := netlink.LinkByName(bridge)
+	if err != nil {
+		return errors.Wrapf(err, "cannot find bridge %q", bridge)
+	}
+	if err := netlink.LinkSetMaster(l, b); err != nil {
+		return errors.Wrapf(err, "cannot join %q to bridge %q", port, bridge)
+	}
+	return errors.Wrapf(netlink.LinkSetUp(l), "cannot bring up %q", port)
+}
+
+// Disconnect takes a port from its bridge in a named namespace. Both links of the pair stay up, so frames get
+// lost without a trace.
+func Disconnect(namespace, port string) error {
+	return within(namespace, func() error {
 		l, err := netlink.LinkByName(port)
 		if err != nil {
 			return errors.Wrapf(err, "cannot find link %q", port)
 		}
-		b, err := netlink.LinkByName(bridge)
-		if err != nil {
-			return errors.Wrapf(err, "cannot find bridge %q", bridge)
-		}
-		if err := netlink.LinkSetMaster(l, b); err != nil {
-			return errors.Wrapf(err, "cannot join %q to bridge %q", port, bridge)
-		}
-		return errors.Wrapf(netlink.LinkSetUp(l), "cannot bring up %q", port)
+		return errors.Wrapf(netlink.LinkSetNoMaster(l), "cannot take %q from its bridge", port)
 	})
+}
+
+// Connect makes a link a port of a bridge again, after Disconnect.
+func Connect(namespace, bridge, port string) error {
+	return within(namespace, func() error { return join(bridge, port) })
 }
 
 // JoinBy creates a pair of links as Join does, and carries frames between them over a path.

@@ -1,0 +1,174 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// lateAfter is how long a dial may take while no other one of the port succeeds, until the target counts
+// as one that does not answer. The Dialer repeats a dial within 3 s, and tailscaled repeats a handshake that
+// got lost after 5 s (RekeyTimeout in github.com/tailscale/wireguard-go device/constants.go).
+const lateAfter = 6 * time.Second
+
+// reportAfter is how long a target must be without an answer before Unanswered reports it. A server that
+// restarts needs no report, and one that goes up and down does not cause a report each time.
+const reportAfter = 10 * time.Second
+
+// redial returns the pauses between the dials of a target that does not answer: from 0.5 s to 10 s.
+func redial() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
+}
+
+// doubt begins to dial the target of a route after a dial that began at a certain time has failed, or is
+// late. If the target does not answer, the port refuses connections until it does: clients find the
+// port closed, as that of a server that is down. A connection that is accepted and reset later looks like
+// a request that failed, and a check that only connects, as Envoy's, would never fail.
+func (p *port) doubt(ctx context.Context, r Route, began time.Time, late bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.listeners) == 0 || p.doubting != nil || p.r.Addr != r.Addr || p.answered.After(began) {
+		return
+	}
+	doubting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.doubting = cancel
+	p.server.wg.Go(func() {
+		defer cancel()
+		if !late && p.server.answers(doubting, r) {
+			p.trust(doubting)
+			return
+		}
+		if p.closeListeners(doubting) {
+			p.server.log.Info("Refusing connections: the target does not answer", "target", r.Target)
+			report := time.AfterFunc(p.server.reportAfter, p.server.changed)
+			defer report.Stop()
+			p.await(ctx, doubting, r)
+		}
+	})
+}
+
+// await listens again once the target of a route answers, until doubting ends.
+func (p *port) await(ctx, doubting context.Context, r Route) {
+	pauses := p.server.redial
+	for {
+		select {
+		case <-doubting.Done():
+			return
+		case <-p.heard:
+		case <-time.After(pauses.Step()):
+			if !p.server.answers(doubting, r) {
+				continue
+			}
+		}
+		ls, err := p.server.listen(doubting, p.number)
+		if err != nil {
+			p.server.log.Info("Cannot listen again", "target", r.Target, "error", err)
+			continue
+		}
+		if p.openListeners(ctx, doubting, ls) {
+			p.server.log.Info("The target answers", "target", r.Target)
+			p.server.changed()
+		}
+		return
+	}
+}
+
+// trust ends doubts about a target that answers.
+func (p *port) trust(doubting context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if doubting.Err() == nil {
+		p.doubting = nil
+	}
+}
+
+// closeListeners makes the port refuse connections. It returns false if doubting has ended.
+func (p *port) closeListeners(doubting context.Context) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if doubting.Err() != nil {
+		return false
+	}
+	select {
+	case <-p.heard:
+	default:
+	}
+	closeAll(p.listeners)
+	p.cancel()
+	p.listeners, p.cancel, p.silentSince = nil, nil, time.Now()
+	return true
+}
+
+// openListeners makes the port accept connections again. It closes the listeners and returns false if
+// doubting has ended.
+func (p *port) openListeners(ctx, doubting context.Context, ls []net.Listener) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if doubting.Err() != nil {
+		closeAll(ls)
+		return false
+	}
+	p.doubting, p.silentSince = nil, time.Time{}
+	p.listenAt(ctx, ls)
+	return true
+}
+
+// endDoubts ends doubts about the target. The caller holds the lock.
+func (p *port) endDoubts() {
+	if p.doubting != nil {
+		p.doubting()
+	}
+	p.doubting, p.silentSince = nil, time.Time{}
+}
+
+// hear records that a dial of the target succeeded.
+func (p *port) hear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered = time.Now()
+	if p.silentSince.IsZero() {
+		return
+	}
+	select {
+	case p.heard <- struct{}{}:
+	default:
+	}
+}
+
+// silentFor returns how long the port has refused connections because its target does not answer. Zero if it
+// accepts them.
+func (p *port) silentFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silentSince.IsZero() {
+		return 0
+	}
+	return max(time.Since(p.silentSince), 1)
+}
+
+// answers dials the target of a route once, and reports whether it answers.
+func (s *Server) answers(ctx context.Context, r Route) bool {
+	if !r.Addr.IsValid() {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case s.dialling <- struct{}{}:
+	}
+	defer func() { <-s.dialling }()
+	ctx, cancel := context.WithTimeout(ctx, s.lateAfter)
+	defer cancel()
+	c, err := s.dial(ctx, r.Addr)
+	if err != nil {
+		return false
+	}
+	// An error means that the target has closed it.
+	_ = c.Close()
+	return true
+}
