@@ -125,6 +125,9 @@ type edit struct {
 	// vacant reports that other ports of Services have no ready endpoints than before.
 	vacant bool
 
+	// led are the TailscaleServices to which other routes may lead than before.
+	led map[types.NamespacedName]struct{}
+
 	// tlsPolicies reports that other BackendTLSPolicies are not applied, or for other reasons.
 	tlsPolicies bool
 }

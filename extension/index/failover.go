@@ -233,7 +233,7 @@ func (v *view) buildFailover(t *ir.Target, n types.NamespacedName) {
 		if empty(t.Localities) {
 			t.Problem = fmt.Sprintf("TailscaleServices %s: %s", publisher, cmp.Or(v.beyond, problem, "no egress proxy to other clusters is ready"))
 		}
-		t.Vacant = v.vacantPort(n, t.Key.Port)
+		t.Vacant, t.Publisher = v.vacantPort(n, t.Key.Port), publisher
 		return
 	}
 }

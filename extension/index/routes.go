@@ -111,7 +111,9 @@ func recomputeRoutes(s *Store, e *edit) {
 			}
 		}
 		nameForeign(s, k, old, current)
-		nameDependents(s, e, c, dependents(old), dependents(current))
+		before, after := dependents(old), dependents(current)
+		nameDependents(s, e, c, before, after)
+		e.leadChanged(before, after)
 	}
 }
 

@@ -190,6 +190,7 @@ func dropDependent(s *Store, e *edit, c dependent) {
 		return
 	}
 	e.vacant = e.vacant || vacantPort(e.next.Targets.Get(c.target)) != nil
+	e.lead(e.next.Targets.Get(c.target))
 	delete(s.objects.placements, c.target)
 	s.objects.shares.set(c.target, endpointSize{})
 	e.resum(shapeSum(e.next.Targets.Get(c.target)), nil)
@@ -265,6 +266,12 @@ func rebuildTarget(s *Store, e *edit, v *view, c dependent) {
 		e.reshaped = append(e.reshaped, c.target)
 	}
 	e.vacant = e.vacant || !reflect.DeepEqual(vacantPort(old), current.Vacant)
+	if old != nil && old.Publisher != current.Publisher {
+		e.lead(old)
+	}
+	if old == nil || old.Publisher != current.Publisher {
+		e.lead(current)
+	}
 	e.tlsPolicies = e.tlsPolicies || old != nil && !slices.Equal(old.TLSPolicies, current.TLSPolicies)
 }
 

@@ -48,6 +48,16 @@ const (
 	KindTLSRoute  RouteKind = "tlsroute"
 )
 
+// Manifest returns the name of the kind in manifests.
+func (k RouteKind) Manifest() string {
+	for name, kind := range RouteKinds {
+		if kind == k {
+			return name
+		}
+	}
+	return string(k)
+}
+
 // Protocol returns the protocol that backends of the kind speak.
 func (k RouteKind) Protocol() Protocol {
 	switch k {

@@ -234,12 +234,10 @@ type NamedRule struct {
 
 // String returns KIND NAMESPACE/NAME.
 func (n *NamedRule) String() string {
-	for kind, k := range RouteKinds {
-		if k == n.Route {
-			return kind + " " + n.NamespacedName.String()
-		}
+	if n.Route == "" {
+		return n.NamespacedName.String()
 	}
-	return n.NamespacedName.String()
+	return n.Route.Manifest() + " " + n.NamespacedName.String()
 }
 
 // DenialNotice returns why the rule denies requests that its author did not mean to deny, or

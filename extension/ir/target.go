@@ -275,6 +275,10 @@ type Target struct {
 	// cluster shares the Service.
 	Missing bool
 
+	// Publisher is the TailscaleServices that leads a TargetFailover to other clusters. Empty if it is
+	// Missing.
+	Publisher types.NamespacedName
+
 	// Vacant is the port of a TargetFailover's Service that has no ready endpoint in this cluster.
 	// Nil if it has one.
 	Vacant *VacantPort

@@ -165,7 +165,25 @@ func recordRoutes(s *service) []string {
 	if !s.shared() {
 		return nil
 	}
-	return slices.Sorted(slices.Values(s.spec.VIPService.Routes))
+	out := slices.Clone(s.spec.VIPService.Routes)
+	for _, r := range s.routes() {
+		if len(out) < maxRoutes && !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// maxRoutes is the maximum number of routes of a record, in the schema.
+const maxRoutes = 64
+
+// routes returns the routes of Gateways that lead to the service, as the extension reports them.
+func (f facts) routes() []string {
+	if f.health == nil {
+		return nil
+	}
+	return f.health.Routes
 }
 
 // hostTags returns the tags of machines that may be approved as hosts.

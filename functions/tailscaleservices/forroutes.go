@@ -29,7 +29,7 @@ func planForRoutes(f facts) compose.Plan {
 	}
 	return compose.Plan{
 		Conditions: append([]compose.Condition{c}, conditions.Unpublished(f.conditions)...),
-		Status:     gatewayv1alpha1.TailscaleServicesStatus{LoadBalancingStatus: f.loadBalancing()},
+		Status:     gatewayv1alpha1.TailscaleServicesStatus{LoadBalancingStatus: f.loadBalancing(), Routes: f.routes()},
 		NotReady:   err != nil,
 	}
 }

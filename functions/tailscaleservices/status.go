@@ -67,7 +67,7 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 		out.RemoteClusters = append(out.RemoteClusters, remoteCluster(c))
 	}
 	out.DiscoveredServices = discoveredServices(s)
-	out.LoadBalancingStatus = s.loadBalancing()
+	out.LoadBalancingStatus, out.Routes = s.loadBalancing(), s.routes()
 	for _, p := range s.selection.Selected {
 		out.SelectedEndpoints = append(out.SelectedEndpoints, selectedStatus(s, p))
 	}

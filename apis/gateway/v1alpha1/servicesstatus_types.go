@@ -265,6 +265,14 @@ type TailscaleServicesStatus struct {
 	// +optional
 	LoadBalancingStatus *LoadBalancingStatus `json:"loadBalancingStatus,omitempty"`
 
+	// Routes of Gateways that lead to the service, as KIND/NAMESPACE/NAME: those that name this object, and
+	// those to a Service that fail over to other clusters by it. The first 64 are listed.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=336
+	// +optional
+	Routes []string `json:"routes,omitempty"`
+
 	// ClusterSet is the set of clusters that share the service. Absent if it belongs to this cluster
 	// alone, or sharing is Shared.
 	// +optional

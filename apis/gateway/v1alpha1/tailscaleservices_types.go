@@ -88,8 +88,9 @@ type VIPServiceTemplate struct {
 	RecordTags []Tag `json:"recordTags,omitempty"`
 
 	// Routes that lead to the service, as KIND/NAMESPACE/NAME. They are part of this cluster's
-	// record, which other clusters that share the service can read. Used only when sharing is
-	// Shared. A TailscaleGateway sets it for services that it creates.
+	// record, which other clusters that share the service can read, together with the routes of
+	// status.routes, at most 64 in all. Used only when the service is shared. A TailscaleGateway sets it
+	// for services that it creates.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=336

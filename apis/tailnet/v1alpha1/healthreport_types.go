@@ -89,13 +89,21 @@ type HealthReportSpec struct {
 	// TargetRef is the subject of the report.
 	TargetRef HealthReportTarget `json:"targetRef"`
 
-	// Ports that routes reference.
+	// Ports that routes reference, and whose endpoints are probed.
 	// +listType=map
 	// +listMapKey=port
 	// +listMapKey=protocol
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Ports []HealthReportPort `json:"ports,omitempty"`
+
+	// Routes that lead to a TailscaleServices, as KIND/NAMESPACE/NAME: the routes of Gateways that name it, or a
+	// Service that fails over to other clusters by it. The first 64 are listed.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=336
+	// +optional
+	Routes []string `json:"routes,omitempty"`
 
 	// Failover is absent until the first failover.
 	// +optional
@@ -111,8 +119,8 @@ type HealthReportSpec struct {
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
 
 // A HealthReport is the extension's information about the endpoints of one object that routes
-// reference. Only the extension writes it: when the health of an endpoint changes, not for each
-// probe. It is deleted with the object. It has no status, because functions that require it run
+// reference, and about these routes. Only the extension writes it: when the health of an endpoint or the
+// routes change, not for each probe. It is deleted with the object. It has no status, because functions that require it run
 // for each change.
 type HealthReport struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	// maxUnhealthy endpoints of a port, and maxPorts of an object, are reported.
+	// maxUnhealthy endpoints of a port, and maxPorts and maxRoutes of an object, are reported.
 	maxUnhealthy = 32
 	maxPorts     = 256
+	maxRoutes    = 64
 )
 
 // An Object is a TailscaleServices or TailscaleEndpoints with a report.
@@ -36,6 +37,11 @@ type Object struct {
 // ObjectOf returns the object of a target.
 func ObjectOf(k ir.TargetKey) Object {
 	return Object{Kind: k.Kind, NamespacedName: types.NamespacedName{Namespace: k.Namespace, Name: k.Name}}
+}
+
+// servicesOf returns the object of a TailscaleServices.
+func servicesOf(n types.NamespacedName) Object {
+	return Object{Kind: ir.TargetServices, NamespacedName: n}
 }
 
 // kind returns the kind in the API.
@@ -98,10 +104,14 @@ func reason(s *tailnetv1alpha1.HealthReportSpec) string {
 	return "there is no local endpoint"
 }
 
-// build returns the report of an object from its targets, one for each port. It is pure, and its
-// output is sorted.
-func build(o Object, targets []health.Target) tailnetv1alpha1.HealthReportSpec {
+// build returns the report of an object from its targets, one for each port, and the routes that lead to it.
+// It is pure, and its output is sorted.
+func build(o Object, targets []health.Target, routes []ir.RouteKey) tailnetv1alpha1.HealthReportSpec {
 	out := tailnetv1alpha1.HealthReportSpec{TargetRef: tailnetv1alpha1.HealthReportTarget{Kind: o.kind(), Name: o.Name}}
+	for _, r := range routes {
+		out.Routes = append(out.Routes, strings.Join([]string{r.Kind.Manifest(), r.Namespace, r.Name}, "/"))
+	}
+	slices.Sort(out.Routes)
 	for _, t := range targets {
 		p := tailnetv1alpha1.HealthReportPort{Port: t.Key.Port, Protocol: string(t.Key.Protocol), Tier: tailnetv1alpha1.HealthTier(t.Tier)}
 		for _, e := range t.Endpoints {

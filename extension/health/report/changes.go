@@ -6,6 +6,8 @@ package report
 import (
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
@@ -31,27 +33,25 @@ func NewChanges() *Changes {
 
 // Add announces targets whose endpoints have another health, whose endpoints are others, or
 // that are gone. It never blocks.
-func (c *Changes) Add(keys []ir.TargetKey) {
-	if !c.note(keys) {
+func (c *Changes) Add(keys []ir.TargetKey) { announce(c, keys, ObjectOf) }
+
+// AddServices announces TailscaleServices to which other routes lead. It never blocks.
+func (c *Changes) AddServices(names []types.NamespacedName) { announce(c, names, servicesOf) }
+
+// announce records changed objects, and wakes the Writer if one runs in this replica.
+func announce[T any](c *Changes, changed []T, object func(T) Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == 0 {
 		return
+	}
+	for _, v := range changed {
+		c.pending[object(v)] = struct{}{}
 	}
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
-}
-
-// note records changed objects, and reports whether a Writer runs in this replica.
-func (c *Changes) note(keys []ir.TargetKey) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running == 0 {
-		return false
-	}
-	for _, k := range keys {
-		c.pending[ObjectOf(k)] = struct{}{}
-	}
-	return true
 }
 
 // begin begins to record changes.

@@ -51,6 +51,13 @@ type Targets interface {
 	Targets(wanted func(ir.TargetKey) bool) []health.Target
 }
 
+// Routes provides the routes that lead to TailscaleServices. An index.Store implements it.
+type Routes interface {
+	// RoutesTo returns at most so many routes to each of the TailscaleServices that are wanted, sorted. Nil wants
+	// all.
+	RoutesTo(wanted func(types.NamespacedName) bool, most int) map[types.NamespacedName][]ir.RouteKey
+}
+
 // gatewayKey is the annotation of a report with the Gateway whose extension writes it.
 const gatewayKey = "gateway.tailscale.com/gateway"
 
@@ -60,6 +67,7 @@ var errOthers = errors.New("another extension writes the report")
 // A Writer keeps HealthReports up to date while it runs.
 type Writer struct {
 	targets Targets
+	routes  Routes
 	kube    client.Client
 	objects client.Reader
 	gateway *types.NamespacedName
@@ -80,8 +88,8 @@ type report struct {
 // stands for the installed extension, which serves all Gateways. The installed extension's reports
 // take precedence: a Gateway's own extension reports only objects of its namespace that the
 // installed one does not report.
-func NewWriter(t Targets, c *Changes, kube client.Client, objects client.Reader, gateway *types.NamespacedName, log logging.Logger) *Writer {
-	return &Writer{targets: t, kube: kube, objects: objects, gateway: gateway, log: log, changes: c}
+func NewWriter(t Targets, r Routes, c *Changes, kube client.Client, objects client.Reader, gateway *types.NamespacedName, log logging.Logger) *Writer {
+	return &Writer{targets: t, routes: r, kube: kube, objects: objects, gateway: gateway, log: log, changes: c}
 }
 
 // mine reports whether this extension writes an existing report.
@@ -140,6 +148,9 @@ func (w *Writer) Run(ctx context.Context) error {
 	for _, t := range w.targets.Targets(nil) {
 		due[ObjectOf(t.Key)] = struct{}{}
 	}
+	for n := range w.routes.RoutesTo(nil, 1) {
+		due[servicesOf(n)] = struct{}{}
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -197,12 +208,17 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, reports map
 		o := ObjectOf(t.Key)
 		byObject[o] = append(byObject[o], t)
 	}
+	routes := w.routes.RoutesTo(func(n types.NamespacedName) bool { _, ok := ready[servicesOf(n)]; return ok }, maxRoutes)
 	for o := range ready {
 		start := time.Now()
-		err := w.settle(ctx, o, byObject[o], reports)
+		spec := build(o, byObject[o], nil)
+		if o.Kind == ir.TargetServices {
+			spec = build(o, byObject[o], routes[o.NamespacedName])
+		}
+		err := w.settle(ctx, o, spec, reports)
 		if errors.Is(err, errOthers) {
 			delete(reports, o)
-			if len(byObject[o]) == 0 {
+			if empty(spec) {
 				delete(due, o)
 				continue
 			}
@@ -224,14 +240,17 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, reports map
 	return wait
 }
 
+// empty reports whether a report says nothing.
+func empty(s tailnetv1alpha1.HealthReportSpec) bool { return len(s.Ports) == 0 && len(s.Routes) == 0 }
+
 // settle writes or deletes the report of one object.
-func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, reports map[Object]*report) error {
+func (w *Writer) settle(ctx context.Context, o Object, spec tailnetv1alpha1.HealthReportSpec, reports map[Object]*report) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if len(targets) == 0 && reports[o] == nil {
+	if empty(spec) && reports[o] == nil {
 		return nil
 	}
-	if len(targets) == 0 {
+	if empty(spec) {
 		if err := w.checkWriter(ctx, o); err != nil {
 			return err
 		}
@@ -243,7 +262,6 @@ func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, 
 		delete(reports, o)
 		return nil
 	}
-	spec := build(o, targets)
 	if r := reports[o]; r != nil && r.spec.TargetRef.Name != "" {
 		// The API keeps whole seconds.
 		spec.Failover = failover(&r.spec, &spec, metav1.Now().Rfc3339Copy())

@@ -55,6 +55,35 @@ func (p *probed) Targets(wanted func(ir.TargetKey) bool) []health.Target {
 	return out
 }
 
+// led has the routes of a test, by TailscaleServices.
+type led struct {
+	mu     sync.Mutex
+	routes map[types.NamespacedName][]ir.RouteKey
+}
+
+func (l *led) RoutesTo(wanted func(types.NamespacedName) bool, most int) map[types.NamespacedName][]ir.RouteKey {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[types.NamespacedName][]ir.RouteKey{}
+	for n, routes := range l.routes {
+		if wanted == nil || wanted(n) {
+			out[n] = routes[:min(len(routes), most)]
+		}
+	}
+	return out
+}
+
+// set replaces the routes to TailscaleServices shop/web.
+func (l *led) set(names ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.routes = map[types.NamespacedName][]ir.RouteKey{}
+	for _, n := range names {
+		web := types.NamespacedName{Namespace: "shop", Name: "web"}
+		l.routes[web] = append(l.routes[web], ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: n}})
+	}
+}
+
 func (p *probed) set(targets ...health.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +109,11 @@ func targetOf(name string, port int32, unhealthy ...string) health.Target {
 
 func TestBuild(t *testing.T) {
 	o := ObjectOf(keyOf("web", 80))
-	got := build(o, []health.Target{targetOf("web", 443), targetOf("web", 80, "10.0.0.1", "10.0.0.2")})
+	routes := []ir.RouteKey{
+		{Kind: ir.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "b"}},
+		{Kind: ir.KindGRPCRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: "a"}},
+	}
+	got := build(o, []health.Target{targetOf("web", 443), targetOf("web", 80, "10.0.0.1", "10.0.0.2")}, routes)
 	endpoint := func(a string) tailnetv1alpha1.UnhealthyEndpoint {
 		return tailnetv1alpha1.UnhealthyEndpoint{Name: "app", Address: a, EndpointPort: 8080, Reason: "HTTP status 500"}
 	}
@@ -90,6 +123,7 @@ func TestBuild(t *testing.T) {
 			{Port: 80, Protocol: "http", Tier: "Local", Endpoints: 2, UnhealthyEndpoints: []tailnetv1alpha1.UnhealthyEndpoint{endpoint("10.0.0.1"), endpoint("10.0.0.2")}},
 			{Port: 443, Protocol: "http", Tier: "Local", Endpoints: 2, Healthy: 2},
 		},
+		Routes: []string{"GRPCRoute/team/a", "HTTPRoute/shop/b"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
@@ -100,7 +134,7 @@ func TestBuild(t *testing.T) {
 	}
 	for _, o := range []Object{o, e} {
 		n := o.report()
-		r := &tailnetv1alpha1.HealthReport{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}, Spec: build(o, nil)}
+		r := &tailnetv1alpha1.HealthReport{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}, Spec: build(o, nil, nil)}
 		if got, ok := objectOf(r); !ok || got != o {
 			t.Errorf("the report of %v is for %v", o, got)
 		}
@@ -115,6 +149,7 @@ func TestBuild(t *testing.T) {
 type desk struct {
 	kube   client.Client
 	probed *probed
+	led    *led
 	w      *Writer
 
 	mu      sync.Mutex
@@ -135,7 +170,7 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{probed: &probed{}}
+	d := &desk{probed: &probed{}, led: &led{}}
 	d.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			d.mu.Lock()
@@ -148,7 +183,7 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 			return c.Apply(ctx, o, opts...)
 		},
 	}).Build()
-	d.w = NewWriter(d.probed, NewChanges(), d.kube, d.kube, nil, logging.NewNopLogger())
+	d.w = NewWriter(d.probed, d.led, NewChanges(), d.kube, d.kube, nil, logging.NewNopLogger())
 	return d
 }
 
@@ -333,7 +368,7 @@ func TestTwoExtensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		installed := newDesk(t, web())
 		own := &desk{kube: installed.kube, probed: &probed{}}
-		own.w = NewWriter(own.probed, NewChanges(), own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
+		own.w = NewWriter(own.probed, own.led, NewChanges(), own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
 		own.probed.set(targetOf("web", 80))
 		changed := []ir.TargetKey{keyOf("web", 80)}
 		// author returns the writer of web's report. Empty for the installed one.
@@ -376,13 +411,45 @@ func TestTwoExtensions(t *testing.T) {
 	})
 }
 
+// TestWriterRoutes checks that a report has the routes, also of an object of which nothing is probed.
+func TestWriterRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, web())
+		d.led.set("first")
+		d.start(t)
+		defer d.stop()
+		routes := func() []string {
+			r := &tailnetv1alpha1.HealthReport{}
+			if err := d.kube.Get(t.Context(), ObjectOf(keyOf("web", 80)).report(), r); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			return r.Spec.Routes
+		}
+		for i, names := range [][]string{{"first"}, {"first", "second"}, nil} {
+			d.led.set(names...)
+			d.w.changes.AddServices([]types.NamespacedName{{Namespace: "shop", Name: "web"}})
+			after(warmUp + pause)
+			var want []string
+			for _, n := range names {
+				want = append(want, "HTTPRoute/shop/"+n)
+			}
+			if diff := cmp.Diff(want, routes()); diff != "" {
+				t.Errorf("change %d: -want, +got\n%s", i, diff)
+			}
+		}
+		if n := d.writes(); n != 2 {
+			t.Errorf("%d writes, want one for each change, and none for the end", n)
+		}
+	})
+}
+
 func TestWriterTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report := func(o Object, targets ...health.Target) client.Object {
 			n := o.report()
 			return &tailnetv1alpha1.HealthReport{
 				ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, OwnerReferences: []metav1.OwnerReference{{UID: "1"}}},
-				Spec:       build(o, targets),
+				Spec:       build(o, targets, nil),
 			}
 		}
 		unused := ObjectOf(keyOf("gone", 80))
