@@ -61,7 +61,7 @@ type clustersCmd struct {
 
 // Run brings everything up, and then ends clusters in different ways.
 func (c *clustersCmd) Run(ctx context.Context) error {
-	t := &trial{members: map[string]*demo{}, options: c.options}
+	t := &trial{members: map[string]*demo{}, stopped: map[string][]controller{}, options: c.options}
 	if err := run(ctx, os.Stdout, append(t.steps(), t.outageSteps()...)); err != nil {
 		return err
 	}
@@ -77,6 +77,9 @@ type trial struct {
 
 	// url is the address of the Gateway in the first cluster.
 	url string
+
+	// stopped are the controllers that were stopped, by cluster.
+	stopped map[string][]controller
 
 	results []result
 }

@@ -249,36 +249,32 @@ func (t *trial) primary(ctx context.Context, p *progress) ([]string, time.Time, 
 	return out, event, d.patch(ctx, services, quickstart, sharedName, `{"spec":{"backends":[{"name":"web","port":80}]}}`)
 }
 
-// controllers are the Deployments of Crossplane, Tailscale Gateway and Envoy Gateway.
-func (d *demo) controllers(ctx context.Context) (map[string][]string, error) {
-	all, err := d.lab.kubectl(ctx, nil, "get", deployments, "--namespace="+crossplaneNamespace, "-o=jsonpath={.items[*].metadata.name}")
-	out := map[string][]string{crossplaneNamespace: strings.Fields(all)}
-	if err != nil {
-		return nil, err
-	}
-	found, err := d.lab.kubectl(ctx, nil, "get", deployments, "--namespace="+envoyGatewayNamespace, "-o=jsonpath={.items[*].metadata.name}")
-	for _, name := range strings.Fields(found) {
-		// The others are Envoy proxies.
-		if name == "envoy-gateway" || name == extensionChart {
-			out[envoyGatewayNamespace] = append(out[envoyGatewayNamespace], name)
+// A controller is a Deployment of Crossplane, Tailscale Gateway or Envoy Gateway.
+type controller struct{ namespace, name, replicas string }
+
+// controllers returns the controllers of a cluster.
+func (d *demo) controllers(ctx context.Context) ([]controller, error) {
+	var out []controller
+	for _, namespace := range []string{crossplaneNamespace, envoyGatewayNamespace} {
+		found, err := d.lab.kubectl(ctx, nil, "get", deployments, "--namespace="+namespace, `-o=jsonpath={range .items[*]}{.metadata.name} {.spec.replicas}{"\n"}{end}`)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(found) {
+			name, replicas, _ := strings.Cut(strings.TrimSpace(line), " ")
+			// The others of this namespace are Envoy proxies.
+			if namespace == crossplaneNamespace || name == "envoy-gateway" || name == extensionChart {
+				out = append(out, controller{namespace: namespace, name: name, replicas: replicas})
+			}
 		}
 	}
-	return out, err
+	return out, nil
 }
 
-// scaleControllers sets the replicas of all controllers of a cluster.
-func (d *demo) scaleControllers(ctx context.Context, replicas int) error {
-	all, err := d.controllers(ctx)
-	if err != nil {
-		return err
-	}
-	for namespace, names := range all {
-		args := append([]string{"scale", "deployment", "--namespace=" + namespace, "--replicas=" + strconv.Itoa(replicas)}, names...)
-		if _, err := d.lab.kubectl(ctx, nil, args...); err != nil {
-			return err
-		}
-	}
-	return nil
+// scaleController sets the replicas of a controller.
+func (d *demo) scaleController(ctx context.Context, c controller, replicas string) error {
+	_, err := d.lab.kubectl(ctx, nil, "scale", "deployment", c.name, "--namespace="+c.namespace, "--replicas="+replicas)
+	return err
 }
 
 // stopControllers ends the pods of cluster one, and then the controllers of all clusters.
@@ -288,9 +284,15 @@ func (t *trial) stopControllers(ctx context.Context, p *progress) ([]string, tim
 	if err != nil {
 		return nil, event, err
 	}
-	for _, c := range clusterNames {
-		if err := t.members[c].scaleControllers(ctx, 0); err != nil {
+	for _, name := range clusterNames {
+		d := t.members[name]
+		if t.stopped[name], err = d.controllers(ctx); err != nil {
 			return nil, event, err
+		}
+		for _, c := range t.stopped[name] {
+			if err := d.scaleController(ctx, c, "0"); err != nil {
+				return nil, event, err
+			}
 		}
 	}
 	err = p.until(ctx, 2*time.Minute, func(ctx context.Context) (string, error) {
@@ -331,9 +333,11 @@ func (t *trial) recover(ctx context.Context, p *progress) ([]string, time.Time, 
 	if _, err := t.answeredFrom(ctx, p, clusterNames[1], clusterNames[2]); err != nil {
 		return nil, event, err
 	}
-	for _, c := range clusterNames {
-		if err := t.members[c].scaleControllers(ctx, 1); err != nil {
-			return nil, event, err
+	for _, name := range clusterNames {
+		for _, c := range t.stopped[name] {
+			if err := t.members[name].scaleController(ctx, c, c.replicas); err != nil {
+				return nil, event, err
+			}
 		}
 	}
 	out, _, err := t.after(ctx, p, func() error { return t.scale(ctx, clusterNames[0], clusterNames[0], 2) }, clusterNames[0])
