@@ -36,10 +36,19 @@ const (
 
 	maxTranslateRatio = 1.5
 	maxSharedMemory   = 1
-	maxDistinctMemory = 2.2
-	maxLive           = 100 // ms
-	maxUpdate         = 5   // ms
-	maxResident       = 150 // MB
+
+	// With distinct targets, each route has a target of its own.
+	maxDistinctTranslate = 1.1
+	maxDistinctMemory    = 1.15
+
+	maxLive     = 100 // ms
+	maxUpdate   = 5   // ms
+	maxResident = 150 // MB
+	maxAtRest   = 40  // MiB
+
+	// Units of memory, in bytes.
+	megabyte = 1e6
+	mebibyte = 1 << 20
 
 	// maxPolicyRatio compares the time that a policy of four rules adds to a translation with the time
 	// that our backends of as many routes add. Before inserted messages were shared it was 9.5 with
@@ -77,6 +86,8 @@ func withExtension(ctx context.Context, fn func(bin string) ([]Result, error)) (
 func (c *cli) withRoutes(ctx context.Context, bin string) ([]Result, error) {
 	var rs []Result
 	var errs []error
+	atRest, err := c.atRest(ctx, bin)
+	rs, errs = append(rs, atRest...), append(errs, err)
 	for _, distinct := range []bool{false, true} {
 		few, err := c.fewRoutes(ctx, bin, distinct)
 		many, failed := c.manyRoutes(ctx, bin, distinct)
@@ -92,6 +103,16 @@ func (c *cli) withRoutes(ctx context.Context, bin string) ([]Result, error) {
 		rs = append(rs, plain("extension.stream_kb", kb, "kB", maxStream))
 	}
 	return rs, errors.Join(append(errs, err)...)
+}
+
+// atRest measures the memory of the extension with one route.
+func (c *cli) atRest(ctx context.Context, bin string) ([]Result, error) {
+	var rs []Result
+	return rs, c.inEnvironment(ctx, bin, gateway.Options{Routes: 1}, func(w *gateway.Environment) error {
+		memory, err := w.ExtensionMemory(ctx)
+		rs = append(rs, plain("extension.rest_rss_mib", memory*megabyte/mebibyte, "MiB", maxAtRest))
+		return err
+	})
 }
 
 // fewRoutes measures the cost of routes in Envoy and Envoy Gateway.
@@ -116,7 +137,7 @@ func (c *cli) fewRoutes(ctx context.Context, bin string, distinct bool) ([]Resul
 			name, goal = "extension.envoy_memory_ratio_distinct", maxDistinctMemory
 		}
 		rs = append(rs, compared(name, memory, baseline, "MiB", goal))
-		r, err := translateRatio(ctx, w, translateName(fewRoutes, distinct))
+		r, err := translateRatio(ctx, w, fewRoutes, distinct)
 		rs = append(rs, r...)
 		return err
 	})
@@ -141,7 +162,7 @@ func (c *cli) manyRoutes(ctx context.Context, bin string, distinct bool) ([]Resu
 			return err
 		}
 		rs = append(rs, plain(name, update, "ms", maxUpdate))
-		r, err := translateRatio(ctx, w, translateName(manyRoutes, distinct))
+		r, err := translateRatio(ctx, w, manyRoutes, distinct)
 		rs = append(rs, r...)
 		return err
 	})
@@ -180,7 +201,7 @@ func (c *cli) inEnvironment(ctx context.Context, bin string, o gateway.Options, 
 
 // translateRatio compares translations with the running extension and with one that does nothing.
 // Both take turns, so that other load on the machine affects both.
-func translateRatio(ctx context.Context, w *gateway.Environment, name string) ([]Result, error) {
+func translateRatio(ctx context.Context, w *gateway.Environment, routes int, distinct bool) ([]Result, error) {
 	var ours, nothing []time.Duration
 	for turn := range turns {
 		if turn > 0 {
@@ -202,7 +223,11 @@ func translateRatio(ctx context.Context, w *gateway.Environment, name string) ([
 		nothing = append(nothing, took...)
 	}
 	progress("extension: translations took %s, with one that does nothing %s", ours, nothing)
-	return []Result{paired(name, ours, nothing, maxTranslateRatio)}, nil
+	goal := maxTranslateRatio
+	if distinct {
+		goal = maxDistinctTranslate
+	}
+	return []Result{paired(translateName(routes, distinct), ours, nothing, goal)}, nil
 }
 
 // policyRatios compares the cost of a policy in a translation with that of our backends, from the

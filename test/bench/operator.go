@@ -26,12 +26,20 @@ const (
 	// Goals as ratios to the operator. The operator's proxies forward packets in the kernel, with
 	// privileges; the project's proxies need none unless they have Kernel networking, but copy each
 	// byte in a process. The project's controllers are a provider and a function.
-	maxFirstByte        = 0.05
-	maxControllerMemory = 1.0
-	maxProxyMemory      = 1.1
-	maxRequest          = 1.0
-	maxProcessor        = 1.1
-	maxKernel           = 0.9
+	maxFirstByte         = 0.05
+	maxControllerMemory  = 1.0
+	maxControllersAtMany = 0.8
+	maxProxyMemory       = 1.1
+	maxRequest           = 1.0
+	maxProcessor         = 1.1
+	maxKernel            = 0.9
+
+	// agentProgram is the name of an agent's process, and maxAgent is the anonymous memory of an agent, in MiB.
+	agentProgram = "agent"
+	maxAgent     = 12
+
+	// manyServices is the number of services from which maxControllersAtMany is the goal.
+	manyServices = 500
 
 	// downLimit is how long it may take to remove a lab.
 	downLimit = 3 * time.Minute
@@ -197,7 +205,18 @@ func (v *versus) memory(ctx context.Context, services int) ([]Result, error) {
 	row := func(component string, m map[string]float64, goal float64) Result {
 		return compared(fmt.Sprintf("operator.%s_memory_%d_services", component, services), m[v.ours.Name()], m[v.theirs.Name()], "MiB", goal)
 	}
-	return []Result{row("controllers", controllers, maxControllerMemory), row("proxies", proxies, maxProxyMemory)}, nil
+	agent, err := v.lab.Anonymous(ctx, agentProgram, v.ours.Proxies())
+	if err != nil {
+		return nil, err
+	}
+	goal := maxControllerMemory
+	if services >= manyServices {
+		goal = maxControllersAtMany
+	}
+	return []Result{
+		row("controllers", controllers, goal), row("proxies", proxies, maxProxyMemory),
+		plain(fmt.Sprintf("operator.agent_anonymous_mib_%d_services", services), agent, "MiB", maxAgent),
+	}, nil
 }
 
 // median returns the median of durations, and 0 for none.

@@ -35,7 +35,7 @@ func TestUsage(t *testing.T) {
 	const stat = "1 (tail) scaled) S 1 1 1 0 -1 4194560 1 2 3 4 %s 7 8 20 0 9 0 100"
 	proc := t.TempDir()
 	for pid, files := range map[string]map[string]string{
-		"1":  {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/a\n", "status": "Name:\ta\nVmRSS:\t  1024 kB\n", "stat": fmt.Sprintf(stat, "3 4")},
+		"1":  {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/a\n", "status": "Name:\ta\nVmRSS:\t  1024 kB\nRssAnon:\t 512 kB\n", "stat": fmt.Sprintf(stat, "3 4")},
 		"22": {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/b\n", "status": "VmRSS:\t    10 kB\n", "stat": fmt.Sprintf(stat, "0 100")},
 		"33": {"cgroup": "0::/tsgw-one/kubepods/podother/b\n", "status": "VmRSS:\t    99 kB\n", "stat": fmt.Sprintf(stat, "9 9")},
 		"44": {"cgroup": "0::/tsgw-one/kubepods/pod" + uid + "/c\n", "status": "Name:\tkernel\n"},
@@ -58,21 +58,23 @@ func TestUsage(t *testing.T) {
 	if len(dirs) != 4 {
 		t.Errorf("processes(...): want the pod's 4, got %v", dirs)
 	}
-	memory, times := 0.0, map[string]time.Duration{}
+	resident, anonymous, times := 0.0, 0.0, map[string]time.Duration{}
 	for _, dir := range dirs {
-		kib, err := resident(dir)
-		if err != nil {
-			t.Fatal(err)
+		for field, sum := range map[string]*float64{"VmRSS": &resident, "RssAnon": &anonymous} {
+			kib, err := memory(dir, field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*sum += kib
 		}
-		memory += kib
 		program, took, err := processor(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		times[program] += took
 	}
-	if memory != 1034 {
-		t.Errorf("resident(...): want 1034 KiB, got %v", memory)
+	if resident != 1034 || anonymous != 512 {
+		t.Errorf("memory(...): want 1034 and 512 KiB, got %v and %v", resident, anonymous)
 	}
 	want := map[string]time.Duration{"tail) scaled": 1070 * time.Millisecond, "": 0}
 	if diff := cmp.Diff(want, times); diff != "" {

@@ -23,11 +23,30 @@ const clockTick = 10 * time.Millisecond
 func (l *Lab) Memory(ctx context.Context, selectors ...[2]string) (float64, error) {
 	total := 0.0
 	err := l.eachProcess(ctx, selectors, func(dir string) error {
-		kib, err := resident(dir)
+		kib, err := memory(dir, "VmRSS")
 		total += kib / 1024
 		return err
 	})
 	return total, err
+}
+
+// Anonymous returns the largest anonymous memory of a process of a program in the selected pods, in MiB: the
+// memory that a node cannot get back by reading a file again.
+func (l *Lab) Anonymous(ctx context.Context, program string, selector [2]string) (float64, error) {
+	largest := 0.0
+	err := l.eachProcess(ctx, [][2]string{selector}, func(dir string) error {
+		name, _, err := processor(dir)
+		if err != nil || name != program {
+			return err
+		}
+		kib, err := memory(dir, "RssAnon")
+		largest = max(largest, kib/1024)
+		return err
+	})
+	if err == nil && largest == 0 {
+		err = errors.Errorf("no process of program %q", program)
+	}
+	return largest, err
 }
 
 // Processor returns the processor time of the processes of the selected pods since their start, by
@@ -96,14 +115,14 @@ func read(dir, file string) (string, error) {
 	return string(b), errors.Wrap(err, "cannot read a process's file")
 }
 
-// resident returns the resident memory of a process, in KiB.
-func resident(dir string) (float64, error) {
+// memory returns a field of a process's status, such as VmRSS, in KiB. Zero if the process has ended.
+func memory(dir, field string) (float64, error) {
 	status, err := read(dir, "status")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(status) {
-		if v, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if v, ok := strings.CutPrefix(line, field+":"); ok {
 			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 64)
 			return kib, errors.Wrap(err, "cannot read a process's memory")
 		}
