@@ -40,10 +40,9 @@ func (p *port) doubt(ctx context.Context, r Route, began time.Time, late bool) {
 	p.server.wg.Go(func() {
 		defer cancel()
 		if !late && p.server.answers(doubting, r) {
-			p.trust(doubting)
-			return
+			p.hear()
 		}
-		if p.closeListeners(doubting) {
+		if p.closeListeners(doubting, began) {
 			p.server.log.Info("Refusing connections: the target does not answer", "target", r.Target)
 			report := time.AfterFunc(p.server.reportAfter, p.server.changed)
 			defer report.Stop()
@@ -78,20 +77,16 @@ func (p *port) await(ctx, doubting context.Context, r Route) {
 	}
 }
 
-// trust ends doubts about a target that answers.
-func (p *port) trust(doubting context.Context) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if doubting.Err() == nil {
-		p.doubting = nil
-	}
-}
-
-// closeListeners makes the port refuse connections. It returns false if doubting has ended.
-func (p *port) closeListeners(doubting context.Context) bool {
+// closeListeners makes the port refuse connections. It returns false if doubting has ended, or if a dial has
+// succeeded since a certain time.
+func (p *port) closeListeners(doubting context.Context, since time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if doubting.Err() != nil {
+		return false
+	}
+	if p.answered.After(since) {
+		p.doubting = nil
 		return false
 	}
 	select {
