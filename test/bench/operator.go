@@ -38,8 +38,8 @@ const (
 	agentProgram = "agent"
 	maxAgent     = 12
 
-	// manyServices is the number of services from which maxControllersAtMany is the goal.
-	manyServices = 500
+	// atScale is the number of services from which maxControllersAtMany is the goal.
+	atScale = 500
 
 	// downLimit is how long it may take to remove a lab.
 	downLimit = 3 * time.Minute
@@ -210,7 +210,7 @@ func (v *versus) memory(ctx context.Context, services int) ([]Result, error) {
 		return nil, err
 	}
 	goal := maxControllerMemory
-	if services >= manyServices {
+	if services >= atScale {
 		goal = maxControllersAtMany
 	}
 	return []Result{

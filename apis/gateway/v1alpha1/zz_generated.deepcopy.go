@@ -2868,6 +2868,11 @@ func (in *TailscaleServicesStatus) DeepCopyInto(out *TailscaleServicesStatus) {
 		*out = new(LoadBalancingStatus)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Routes != nil {
+		in, out := &in.Routes, &out.Routes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.ClusterCount != nil {
 		in, out := &in.ClusterCount, &out.ClusterCount
 		*out = new(int32)

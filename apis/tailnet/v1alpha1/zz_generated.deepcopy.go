@@ -1713,6 +1713,11 @@ func (in *HealthReportSpec) DeepCopyInto(out *HealthReportSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Routes != nil {
+		in, out := &in.Routes, &out.Routes
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Failover != nil {
 		in, out := &in.Failover, &out.Failover
 		*out = new(HealthReportFailover)

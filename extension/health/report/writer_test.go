@@ -367,7 +367,7 @@ func TestWriterFailover(t *testing.T) {
 func TestTwoExtensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		installed := newDesk(t, web())
-		own := &desk{kube: installed.kube, probed: &probed{}}
+		own := &desk{kube: installed.kube, probed: &probed{}, led: &led{}}
 		own.w = NewWriter(own.probed, own.led, NewChanges(), own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
 		own.probed.set(targetOf("web", 80))
 		changed := []ir.TargetKey{keyOf("web", 80)}
