@@ -52,8 +52,14 @@ spec:
 `
 )
 
-// clusterNames are the lab's clusters, in the order in which it starts them. The first has the Gateway.
-var clusterNames = []string{"one", "two", "three"}
+// Clusters of the lab. The first one has the Gateway.
+const (
+	firstCluster  = "one"
+	secondCluster = "two"
+	thirdCluster  = "three"
+)
+
+var clusterNames = []string{firstCluster, secondCluster, thirdCluster}
 
 type clustersCmd struct {
 	options
@@ -85,7 +91,7 @@ type trial struct {
 }
 
 // first returns the demo of the cluster with the Gateway.
-func (t *trial) first() *demo { return t.members[clusterNames[0]] }
+func (t *trial) first() *demo { return t.members[firstCluster] }
 
 func (t *trial) steps() []step {
 	out := []step{
@@ -104,10 +110,10 @@ func (t *trial) steps() []step {
 		)
 	}
 	return append(out,
-		step{name: "install our extension in cluster " + clusterNames[0], action: func(ctx context.Context, p *progress) error { return t.first().extension(ctx, p) }},
-		step{name: "install Envoy Gateway in cluster " + clusterNames[0], action: func(ctx context.Context, p *progress) error { return t.first().envoyGateway(ctx, p) }},
+		step{name: "install our extension in cluster " + firstCluster, action: func(ctx context.Context, p *progress) error { return t.first().extension(ctx, p) }},
+		step{name: "install Envoy Gateway in cluster " + firstCluster, action: func(ctx context.Context, p *progress) error { return t.first().envoyGateway(ctx, p) }},
 		step{name: "apply the manifest of one service in all clusters", action: t.share},
-		step{name: "route a Gateway of cluster " + clusterNames[0] + " to it", action: t.route},
+		step{name: "route a Gateway of cluster " + firstCluster + " to it", action: t.route},
 	)
 }
 
@@ -174,12 +180,12 @@ func (t *trial) share(ctx context.Context, p *progress) error {
 	}
 	return p.until(ctx, 5*time.Minute, func(ctx context.Context) (string, error) {
 		for _, c := range clusterNames {
-			got, err := t.members[c].field(ctx, services, sharedName, "{.status.clusterSet} {.status.clusterCount}")
+			found, err := t.members[c].field(ctx, services, sharedName, "{.status.clusterSet} {.status.clusterCount}")
 			if err != nil {
 				return "", err
 			}
-			if want := fmt.Sprintf("%s %d", clusterSet, len(clusterNames)); got != want {
-				return fmt.Sprintf("the set and the number of members are %q in cluster %s", got, c), nil
+			if want := fmt.Sprintf("%s %d", clusterSet, len(clusterNames)); found != want {
+				return fmt.Sprintf("the set and the number of members are %q in cluster %s", found, c), nil
 			}
 		}
 		return "", nil
@@ -193,12 +199,12 @@ func (t *trial) route(ctx context.Context, p *progress) error {
 		return err
 	}
 	err := p.until(ctx, 3*time.Minute, func(ctx context.Context) (string, error) {
-		got, err := d.field(ctx, endpoints, sharedName, "{.status.egressTargets[*].readyProxies}")
+		found, err := d.field(ctx, endpoints, sharedName, "{.status.egressTargets[*].readyProxies}")
 		if err != nil {
 			return "", err
 		}
-		if want := strings.TrimSpace(strings.Repeat("1 ", len(clusterNames)-1)); got != want {
-			return fmt.Sprintf("ready proxies to other clusters: %q", got), nil
+		if want := strings.TrimSpace(strings.Repeat("1 ", len(clusterNames)-1)); found != want {
+			return fmt.Sprintf("ready proxies to other clusters: %q", found), nil
 		}
 		address, err := d.field(ctx, gateways, sharedName, "{.status.addresses[0].value}")
 		if err != nil {
@@ -213,7 +219,7 @@ func (t *trial) route(ctx context.Context, p *progress) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.answeredFrom(ctx, p, clusterNames[0])
+	_, err = t.answeredFrom(ctx, p, firstCluster)
 	return err
 }
 

@@ -121,22 +121,23 @@ func (t *trial) underLoad(name string, goal time.Duration, fn func(ctx context.C
 // outageSteps returns the steps of what happens to the clusters, in which each leaves them as it found them
 // unless the next one says otherwise.
 func (t *trial) outageSteps() []step {
-	one, two, three := clusterNames[0], clusterNames[1], clusterNames[2]
 	return []step{
 		t.underLoad("the pods of cluster one go", 0, func(ctx context.Context, p *progress) ([]string, time.Time, error) {
-			return t.after(ctx, p, func() error { return t.scale(ctx, one, one, 0) }, two, three)
+			return t.after(ctx, p, func() error { return t.scale(ctx, firstCluster, firstCluster, 0) }, secondCluster, thirdCluster)
 		}),
 		t.underLoad("the pods of cluster two go, too", 0, func(ctx context.Context, p *progress) ([]string, time.Time, error) {
-			return t.after(ctx, p, func() error { return t.scale(ctx, two, two, 0) }, three)
+			return t.after(ctx, p, func() error { return t.scale(ctx, secondCluster, secondCluster, 0) }, thirdCluster)
 		}),
 		t.underLoad("all pods return", 0, func(ctx context.Context, p *progress) ([]string, time.Time, error) {
-			return t.after(ctx, p, func() error { return errors.Join(t.scale(ctx, two, two, 2), t.scale(ctx, one, one, 2)) }, one)
+			return t.after(ctx, p, func() error {
+				return errors.Join(t.scale(ctx, secondCluster, secondCluster, 2), t.scale(ctx, firstCluster, firstCluster, 2))
+			}, firstCluster)
 		}),
 		t.underLoad("affinity becomes Global", 0, func(ctx context.Context, p *progress) ([]string, time.Time, error) {
-			return t.after(ctx, p, func() error { return t.balance(ctx, `"affinity":"Global"`) }, one, two, three)
+			return t.after(ctx, p, func() error { return t.balance(ctx, `"affinity":"Global"`) }, firstCluster, secondCluster, thirdCluster)
 		}),
 		t.underLoad("affinity becomes Local", 0, func(ctx context.Context, p *progress) ([]string, time.Time, error) {
-			return t.after(ctx, p, func() error { return t.balance(ctx, `"affinity":"Local"`) }, one)
+			return t.after(ctx, p, func() error { return t.balance(ctx, `"affinity":"Local"`) }, firstCluster)
 		}),
 		t.underLoad("the pods of cluster one go and return, with a failback delay of "+delay.String(), 0, t.failback),
 		t.underLoad("a second backend gets a quarter of the requests", 0, t.weights),
@@ -162,15 +163,14 @@ func (t *trial) after(ctx context.Context, p *progress, fn func() error, cluster
 
 // failback has cluster one lose its pods and get new ones.
 func (t *trial) failback(ctx context.Context, p *progress) ([]string, time.Time, error) {
-	one, two, three := clusterNames[0], clusterNames[1], clusterNames[2]
 	began := time.Now()
 	if err := t.balance(ctx, fmt.Sprintf(`"failoverPolicy":{"failbackDelay":%q}`, delay)); err != nil {
 		return nil, began, err
 	}
-	if _, _, err := t.after(ctx, p, func() error { return t.scale(ctx, one, one, 0) }, two, three); err != nil {
+	if _, _, err := t.after(ctx, p, func() error { return t.scale(ctx, firstCluster, firstCluster, 0) }, secondCluster, thirdCluster); err != nil {
 		return nil, began, err
 	}
-	out, event, err := t.delayed(ctx, p, one, one)
+	out, event, err := t.delayed(ctx, p, firstCluster, firstCluster)
 	if err != nil {
 		return nil, began, err
 	}
@@ -181,7 +181,7 @@ func (t *trial) failback(ctx context.Context, p *progress) ([]string, time.Time,
 // failback delay.
 func (t *trial) delayed(ctx context.Context, p *progress, deployment, prefix string) ([]string, time.Time, error) {
 	event := time.Now()
-	if err := t.scale(ctx, clusterNames[0], deployment, 2); err != nil {
+	if err := t.scale(ctx, firstCluster, deployment, 2); err != nil {
 		return nil, event, err
 	}
 	ready := time.Now()
@@ -199,7 +199,7 @@ func (t *trial) delayed(ctx context.Context, p *progress, deployment, prefix str
 
 // weights adds a second backend in cluster one, with a quarter of the weight of all.
 func (t *trial) weights(ctx context.Context, p *progress) ([]string, time.Time, error) {
-	d, one, began := t.first(), clusterNames[0], time.Now()
+	d, began := t.first(), time.Now()
 	if err := d.webServer(ctx, spare, spare); err != nil {
 		return nil, began, err
 	}
@@ -211,7 +211,7 @@ func (t *trial) weights(ctx context.Context, p *progress) ([]string, time.Time, 
 	}
 	out, event, err := t.after(ctx, p, func() error {
 		return t.balance(ctx, fmt.Sprintf(`"strategy":"weighted","weights":{"web":3,%q:1}`, spare))
-	}, one, spare)
+	}, firstCluster, spare)
 	if err != nil {
 		return nil, event, err
 	}
@@ -229,17 +229,17 @@ func (t *trial) weights(ctx context.Context, p *progress) ([]string, time.Time, 
 
 // primary has the primary backend lose its pods and get new ones.
 func (t *trial) primary(ctx context.Context, p *progress) ([]string, time.Time, error) {
-	d, one, began := t.first(), clusterNames[0], time.Now()
+	d, began := t.first(), time.Now()
 	if err := t.balance(ctx, fmt.Sprintf(`"strategy":"failover","failover":{"primary":"web","secondary":[%q],"failbackDelay":%q}`, spare, delay)); err != nil {
 		return nil, began, err
 	}
-	if _, err := t.answeredFrom(ctx, p, one); err != nil {
+	if _, err := t.answeredFrom(ctx, p, firstCluster); err != nil {
 		return nil, began, err
 	}
-	if _, _, err := t.after(ctx, p, func() error { return t.scale(ctx, one, one, 0) }, spare); err != nil {
+	if _, _, err := t.after(ctx, p, func() error { return t.scale(ctx, firstCluster, firstCluster, 0) }, spare); err != nil {
 		return nil, began, err
 	}
-	out, event, err := t.delayed(ctx, p, one, one)
+	out, event, err := t.delayed(ctx, p, firstCluster, firstCluster)
 	if err != nil {
 		return nil, event, err
 	}
@@ -279,8 +279,7 @@ func (d *demo) scaleController(ctx context.Context, c controller, replicas strin
 
 // stopControllers ends the pods of cluster one, and then the controllers of all clusters.
 func (t *trial) stopControllers(ctx context.Context, p *progress) ([]string, time.Time, error) {
-	one, two, three := clusterNames[0], clusterNames[1], clusterNames[2]
-	out, event, err := t.after(ctx, p, func() error { return t.scale(ctx, one, one, 0) }, two, three)
+	out, event, err := t.after(ctx, p, func() error { return t.scale(ctx, firstCluster, firstCluster, 0) }, secondCluster, thirdCluster)
 	if err != nil {
 		return nil, event, err
 	}
@@ -310,27 +309,27 @@ func (t *trial) stopControllers(ctx context.Context, p *progress) ([]string, tim
 	return out, event, err
 }
 
-// cut drops all packets between cluster two and the others. Its pods run on, and nobody is told.
+// cut drops all packets between cluster two and the others. Its pods run on, and no controller gets a message.
 func (t *trial) cut(ctx context.Context, p *progress) ([]string, time.Time, error) {
 	event := time.Now()
-	if _, err := t.lab(ctx, "--cluster="+clusterNames[1], "cluster-fault"); err != nil {
+	if _, err := t.lab(ctx, "--cluster="+secondCluster, "cluster-fault"); err != nil {
 		return nil, event, err
 	}
-	took, err := t.answeredFrom(ctx, p, clusterNames[2])
+	took, err := t.answeredFrom(ctx, p, thirdCluster)
 	if err != nil {
 		return nil, event, err
 	}
-	p.printf("      cluster %s answers alone after %s\n", clusterNames[2], took.Round(100*time.Millisecond))
-	return clusterNames[2:3], event, nil
+	p.printf("      cluster %s answers alone after %s\n", thirdCluster, took.Round(100*time.Millisecond))
+	return []string{thirdCluster}, event, nil
 }
 
 // recover ends the cut, and starts the controllers and the pods of cluster one.
 func (t *trial) recover(ctx context.Context, p *progress) ([]string, time.Time, error) {
 	event := time.Now()
-	if _, err := t.lab(ctx, "--cluster="+clusterNames[1], "cluster-fault", "--clear"); err != nil {
+	if _, err := t.lab(ctx, "--cluster="+secondCluster, "cluster-fault", "--clear"); err != nil {
 		return nil, event, err
 	}
-	if _, err := t.answeredFrom(ctx, p, clusterNames[1], clusterNames[2]); err != nil {
+	if _, err := t.answeredFrom(ctx, p, secondCluster, thirdCluster); err != nil {
 		return nil, event, err
 	}
 	for _, name := range clusterNames {
@@ -340,7 +339,7 @@ func (t *trial) recover(ctx context.Context, p *progress) ([]string, time.Time, 
 			}
 		}
 	}
-	out, _, err := t.after(ctx, p, func() error { return t.scale(ctx, clusterNames[0], clusterNames[0], 2) }, clusterNames[0])
+	out, _, err := t.after(ctx, p, func() error { return t.scale(ctx, firstCluster, firstCluster, 2) }, firstCluster)
 	return out, event, err
 }
 
@@ -377,11 +376,11 @@ func (t *trial) balance(ctx context.Context, settings string) error {
 func (t *trial) answers(ctx context.Context, requests int) (map[string]int, error) {
 	out := map[string]int{}
 	for range requests {
-		got, err := t.lab(ctx, "curl", "--timeout=5s", t.url)
+		text, err := t.lab(ctx, "curl", "--timeout=5s", t.url)
 		if err != nil {
 			return nil, err
 		}
-		name, _, _ := strings.Cut(strings.TrimSpace(got), "-")
+		name, _, _ := strings.Cut(strings.TrimSpace(text), "-")
 		out[name]++
 	}
 	return out, nil

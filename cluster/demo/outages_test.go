@@ -14,9 +14,9 @@ import (
 
 func TestReport(t *testing.T) {
 	event := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	lost := func(after ...time.Duration) load.Report {
-		r := load.Report{Requests: 100, Lost: len(after)}
-		for _, d := range after {
+	lost := func(delays ...time.Duration) load.Report {
+		r := load.Report{Requests: 100, Lost: len(delays)}
+		for _, d := range delays {
 			r.Failures = append(r.Failures, load.Failure{Began: event.Add(d), Ended: event.Add(d + 2*time.Second)})
 		}
 		return r
@@ -40,7 +40,7 @@ func TestReport(t *testing.T) {
 			missed: true,
 		},
 		"Within": {
-			reason: "What counts is when requests began that got lost, and not when their clients gave up.",
+			reason: "The times at which lost requests began count, and not those at which their clients gave up.",
 			goal:   5 * time.Second,
 			report: lost(100*time.Millisecond, 4*time.Second),
 			want:   "event two 100 2 4s lost for 5s holds",

@@ -111,9 +111,9 @@ func recomputeRoutes(s *Store, e *edit) {
 			}
 		}
 		nameForeign(s, k, old, current)
-		before, after := dependents(old), dependents(current)
-		nameDependents(s, e, c, before, after)
-		e.leadChanged(before, after)
+		oldDependents, newDependents := dependents(old), dependents(current)
+		nameDependents(s, e, c, oldDependents, newDependents)
+		e.leadChanged(oldDependents, newDependents)
 	}
 }
 

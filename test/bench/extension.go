@@ -37,7 +37,7 @@ const (
 	maxTranslateRatio = 1.5
 	maxSharedMemory   = 1
 
-	// With distinct targets, each route has a target of its own.
+	// With distinct targets, each route has a separate target.
 	maxDistinctTranslate = 1.1
 	maxDistinctMemory    = 1.15
 

@@ -78,14 +78,14 @@ func (p *port) await(ctx, doubting context.Context, r Route) {
 }
 
 // closeListeners makes the port refuse connections. It returns false if doubting has ended, or if a dial has
-// succeeded since a certain time.
-func (p *port) closeListeners(doubting context.Context, since time.Time) bool {
+// succeeded that ended after began.
+func (p *port) closeListeners(doubting context.Context, began time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if doubting.Err() != nil {
 		return false
 	}
-	if p.answered.After(since) {
+	if p.answered.After(began) {
 		p.doubting = nil
 		return false
 	}

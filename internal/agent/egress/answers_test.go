@@ -137,7 +137,7 @@ func TestLateAnswer(t *testing.T) {
 func TestOtherAnswers(t *testing.T) {
 	t.Run("Late", func(t *testing.T) {
 		f := newDoubtful(t, patience)
-		before := f.address()
+		former := f.address()
 		release := make(chan struct{})
 		defer close(release)
 		began := time.Now()
@@ -147,13 +147,13 @@ func TestOtherAnswers(t *testing.T) {
 		f.carries(f.connect(10000))
 		p := f.server.port(10000)
 		p.doubt(t.Context(), p.route(), began, true)
-		if p.silentFor() > 0 || f.address() != before {
+		if p.silentFor() > 0 || f.address() != former {
 			t.Error("The port was closed")
 		}
 	})
 	t.Run("Failed", func(t *testing.T) {
 		f := newDoubtful(t, patience)
-		before := f.address()
+		former := f.address()
 		f.failures.Store(1)
 		if diff := cmp.Diff(syscall.ECONNRESET, f.knock(10000), cmpopts.EquateErrors()); diff != "" {
 			t.Errorf("\nThe dial fails: -want error, +got error:\n%s", diff)
@@ -166,7 +166,7 @@ func TestOtherAnswers(t *testing.T) {
 			return p.doubting == nil
 		})
 		f.carries(f.connect(10000))
-		if f.address() != before {
+		if f.address() != former {
 			t.Error("The port was closed and opened again")
 		}
 	})
