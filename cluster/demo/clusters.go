@@ -178,6 +178,9 @@ func (t *trial) share(ctx context.Context, p *progress) error {
 			return err
 		}
 	}
+	if err := t.balance(ctx, `"affinity":"Local"`); err != nil {
+		return err
+	}
 	return p.until(ctx, 5*time.Minute, func(ctx context.Context) (string, error) {
 		for _, c := range clusterNames {
 			found, err := t.members[c].field(ctx, services, sharedName, "{.status.clusterSet} {.status.clusterCount}")

@@ -125,7 +125,7 @@ func (t *trial) outageSteps() []step {
 		t.underLoad("the pods of cluster one go", 0, func(ctx context.Context, p *progress) ([]string, time.Time, error) {
 			return t.after(ctx, p, func() error { return t.scale(ctx, firstCluster, firstCluster, 0) }, secondCluster, thirdCluster)
 		}),
-		t.underLoad("the pods of cluster two go, too", 0, func(ctx context.Context, p *progress) ([]string, time.Time, error) {
+		t.underLoad("the pods of cluster two go, too", detection+time.Second, func(ctx context.Context, p *progress) ([]string, time.Time, error) {
 			return t.after(ctx, p, func() error { return t.scale(ctx, secondCluster, secondCluster, 0) }, thirdCluster)
 		}),
 		t.underLoad("all pods return", 0, func(ctx context.Context, p *progress) ([]string, time.Time, error) {

@@ -278,6 +278,57 @@ func TestPrimary(t *testing.T) {
 	})
 }
 
+// TestNewPods checks that the delays of failback also apply to pods that replace those of a Deployment which
+// was scaled down, and not to the first ones.
+func TestNewPods(t *testing.T) {
+	ok, _, _ := results()
+	cases := map[string]struct {
+		reason string
+		delays ir.Delays
+
+		// start are the hosts at first, and rest those once pods are gone.
+		start, rest []string
+		want        ir.Placement
+	}{
+		"Local": {
+			reason: "Local pods wait for the delay.",
+			delays: ir.Delays{Failback: 2 * time.Minute}, start: []string{"a", "x"}, rest: []string{"x"},
+			want: ir.Placement{Local: true},
+		},
+		"FirstLocal": {
+			reason: "The first local pods do not wait.",
+			delays: ir.Delays{Failback: 2 * time.Minute}, start: []string{"x"}, rest: []string{"x"},
+		},
+		"Primary": {
+			reason: "Pods of the primary backend wait for its delay.",
+			delays: ir.Delays{Primary: "p", PrimaryFailback: 2 * time.Minute}, start: []string{"p", "s"}, rest: []string{"s"},
+			want: ir.Placement{Waiting: map[string]bool{"p": true}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t, targetOf("web", tc.delays, tc.start...))
+				defer l.stop()
+				show := func(hosts ...string) {
+					for _, h := range hosts {
+						l.net.set(h, ok)
+					}
+					l.store.set(targetOf("web", tc.delays, hosts...))
+					l.p.Changed()
+					after(30 * time.Second)
+				}
+				after(30 * time.Second)
+				show(tc.rest...)
+				show("a", "p", "s", "x")
+				l.want(t, tc.reason, tc.want)
+				after(2 * time.Minute)
+				l.want(t, "after the delay they serve", ir.Placement{})
+			})
+		})
+	}
+}
+
 func TestTargetsComeAndGo(t *testing.T) {
 	_, bad, _ := results()
 	synctest.Test(t, func(t *testing.T) {

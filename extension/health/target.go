@@ -21,6 +21,10 @@ type target struct {
 	// primary implement the failback delays.
 	away, back, primary Shift
 
+	// hadLocal and hadPrimary report that there were local endpoints, and some of the primary backend:
+	// endpoints that do not exist yet have not failed.
+	hadLocal, hadPrimary bool
+
 	// placed is the last placement. renewed reports that the store may have lost it.
 	placed  ir.Placement
 	renewed bool
@@ -82,8 +86,8 @@ func (c *tally) add(e *endpoint, r State, t Thresholds) {
 	}
 }
 
-// gone reports whether there are endpoints and all of them are unhealthy.
-func (c tally) gone() bool { return c.all > 0 && c.unhealthy == c.all && c.unprobed == 0 }
+// gone reports whether all endpoints are unhealthy, or none is left. existed reports that there were some.
+func (c tally) gone(existed bool) bool { return existed && c.unhealthy == c.all && c.unprobed == 0 }
 
 // failing reports whether there are no endpoints, or less than a percentage of the probed ones are proven
 // to be healthy.
@@ -127,13 +131,16 @@ func (t *target) place(at time.Time) ir.Placement {
 			primary.add(e, r, th)
 		}
 	}
+	t.hadLocal = t.hadLocal || local.all+local.unprobed > 0
+	t.hadPrimary = t.hadPrimary || primary.all+primary.unprobed > 0
+	localGone, primaryGone := local.gone(t.hadLocal), primary.gone(t.hadPrimary)
 	d := t.wanted.Delays
 	var rechecks [3]time.Time
 	enough := max(int(t.wanted.Shape.HealthThreshold), 1)
 	t.away, rechecks[0] = t.away.Next(at, local.failing(enough), d.Failover, 0)
-	t.back, rechecks[1] = t.back.Next(at, local.gone(), 0, d.Failback)
+	t.back, rechecks[1] = t.back.Next(at, localGone, 0, d.Failback)
 	if d.Primary != "" {
-		t.primary, rechecks[2] = t.primary.Next(at, primary.gone(), 0, d.PrimaryFailback)
+		t.primary, rechecks[2] = t.primary.Next(at, primaryGone, 0, d.PrimaryFailback)
 	}
 	t.recheck = time.Time{}
 	for _, a := range rechecks {
@@ -141,9 +148,9 @@ func (t *target) place(at time.Time) ir.Placement {
 			t.recheck = a
 		}
 	}
-	out.Local = t.back.Substituted && !local.gone()
+	out.Local = t.back.Substituted && !localGone
 	out.LocalOnly = d.Failover > 0 && !t.away.Substituted && !out.Local
-	if t.primary.Substituted && !primary.gone() {
+	if t.primary.Substituted && !primaryGone {
 		out.Waiting = map[string]bool{d.Primary: true}
 	}
 	return out
