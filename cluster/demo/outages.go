@@ -335,7 +335,7 @@ func (t *trial) reconnect(ctx context.Context, p *progress) ([]string, time.Time
 	}, secondCluster, thirdCluster)
 }
 
-// startControllers starts the controllers of all clusters, one after the other. This is no part of what is measured:
+// startControllers starts the controllers of all clusters, a cluster after the other. This is no part of what is measured:
 // dozens of processes that start at once leave no processor to the proxies of a small machine.
 func (t *trial) startControllers(ctx context.Context, _ *progress) error {
 	for _, name := range clusterNames {
@@ -343,6 +343,9 @@ func (t *trial) startControllers(ctx context.Context, _ *progress) error {
 			if err := t.members[name].scaleController(ctx, c, c.replicas); err != nil {
 				return err
 			}
+		}
+		// Envoy Gateway is ready once the extension is.
+		for _, c := range t.stopped[name] {
 			if _, err := t.members[name].lab.kubectl(ctx, nil, "rollout", "status", "deployment/"+c.name, "--namespace="+c.namespace, "--timeout=3m"); err != nil {
 				return err
 			}
