@@ -113,7 +113,7 @@ func (s *Store) recompute(p *pending, began time.Time) {
 	snapshot := e.next.Finish()
 	s.snapshot.Store(snapshot)
 	s.publish(e)
-	s.publishRoutes(e)
+	publishRoutes(s, e)
 	if e.translate || e.policies || e.tlsPolicies || e.vacant {
 		s.revise()
 	}

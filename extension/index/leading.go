@@ -142,7 +142,7 @@ func (e *edit) leadGranted() {
 }
 
 // publishRoutes notifies the receiver of NotifyRoutes.
-func (s *Store) publishRoutes(e *edit) {
+func publishRoutes(s *Store, e *edit) {
 	if s.routesChanged == nil {
 		return
 	}

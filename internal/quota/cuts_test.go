@@ -32,6 +32,7 @@ var uncritical = map[string]struct {
 	"extension/health/decide.go":                           {1, "Only people read it."},
 	"extension/health/report/build.go":                     {2, "Only people read it."},
 	"extension/index/endpointshares.go":                    {1, "The order of targets is by age, and the endpoints are of one target."},
+	"extension/index/leading.go":                           {1, "Only people read it."},
 	"extension/index/objectshares.go":                      {1, "The order is by age, and all namespaces have the same share."},
 	"extension/policies/tls.go":                            {1, "Only people read it."},
 	"extension/policies/status.go":                         {2, "Only people read it."},
