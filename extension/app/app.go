@@ -107,7 +107,7 @@ func newApp(ctx context.Context, o Options, log logging.Logger) (*app, error) {
 		Log:       log,
 	})
 	changes := report.NewChanges()
-	a.store.NotifyRoutes(changes.AddServices)
+	index.NewRoutes(a.store).Notify(changes.AddServices)
 	a.prober = health.NewProber(a.store, health.Options{Log: log, Checker: health.NetChecker{Loopback: o.dialPolicy().Loopback, Authorities: trusted}, Transition: changes.Add})
 	if api != nil && o.Namespace != "" {
 		i := inputs{store: a.store, targets: a.prober, changes: changes, hooks: a.observer.Hooks}

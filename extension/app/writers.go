@@ -101,7 +101,7 @@ func newHealthDuty(o Options, api *source.API, i inputs, log logging.Logger) (le
 	if err != nil {
 		return nil, err
 	}
-	w := report.NewWriter(i.targets, i.store, i.changes, kube, api.Informers, o.Gateway, log)
+	w := report.NewWriter(i.targets, index.NewRoutes(i.store), i.changes, kube, api.Informers, o.Gateway, log)
 	return func(ctx context.Context) {
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
 			if err := w.Run(ctx); err != nil {

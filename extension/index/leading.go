@@ -13,18 +13,25 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// NotifyRoutes makes the Store call fn after each Snapshot in which other routes may lead to some
+// Routes knows which routes of a Store lead to TailscaleServices.
+type Routes struct{ store *Store }
+
+// NewRoutes returns the Routes of a Store.
+func NewRoutes(s *Store) Routes { return Routes{store: s} }
+
+// Notify makes the Store call fn after each Snapshot in which other routes may lead to some
 // TailscaleServices than in the last one. fn must not block, and must not call the Store.
-func (s *Store) NotifyRoutes(fn func(services []types.NamespacedName)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.routesChanged = fn
+func (r Routes) Notify(fn func(services []types.NamespacedName)) {
+	r.store.mu.Lock()
+	defer r.store.mu.Unlock()
+	r.store.routesChanged = fn
 }
 
 // RoutesTo returns the routes that lead to TailscaleServices, by these: routes that name one and may do so, and
 // routes to a Service that fail over to other clusters by it. Each list has at most so many routes, the
 // first by kind, namespace and name. wanted selects the TailscaleServices; nil wants all.
-func (s *Store) RoutesTo(wanted func(types.NamespacedName) bool, most int) map[types.NamespacedName][]ir.RouteKey {
+func (r Routes) RoutesTo(wanted func(types.NamespacedName) bool, most int) map[types.NamespacedName][]ir.RouteKey {
+	s := r.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	snapshot := s.Snapshot()
@@ -141,7 +148,7 @@ func (e *edit) leadGranted() {
 	}
 }
 
-// publishRoutes notifies the receiver of NotifyRoutes.
+// publishRoutes notifies the receiver of Routes.Notify.
 func publishRoutes(s *Store, e *edit) {
 	if s.routesChanged == nil {
 		return

@@ -104,7 +104,7 @@ func TestRoutesTo(t *testing.T) {
 		t.Run(n, func(t *testing.T) {
 			s := NewStore()
 			var notified []types.NamespacedName
-			s.NotifyRoutes(func(names []types.NamespacedName) { notified = append(notified, names...) })
+			NewRoutes(s).Notify(func(names []types.NamespacedName) { notified = append(notified, names...) })
 			for i, c := range tc.changes {
 				notified = nil
 				apply(t, s, c.deleted, c.objects...)
@@ -117,10 +117,10 @@ func TestRoutesTo(t *testing.T) {
 			if want == nil {
 				want = map[types.NamespacedName][]ir.RouteKey{}
 			}
-			if diff := cmp.Diff(want, s.RoutesTo(nil, 3)); diff != "" {
+			if diff := cmp.Diff(want, NewRoutes(s).RoutesTo(nil, 3)); diff != "" {
 				t.Errorf("\n%s\nRoutesTo(...): -want, +got:\n%s", tc.reason, diff)
 			}
-			if got := s.RoutesTo(func(types.NamespacedName) bool { return false }, 3); len(got) > 0 {
+			if got := NewRoutes(s).RoutesTo(func(types.NamespacedName) bool { return false }, 3); len(got) > 0 {
 				t.Errorf("\n%s\nRoutesTo(...): got %v, want only what is wanted", tc.reason, got)
 			}
 		})

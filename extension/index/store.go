@@ -42,7 +42,7 @@ type Store struct {
 	// readers are the policies and Gateways for which a Secret may be read.
 	readers map[types.NamespacedName]map[entry]struct{}
 
-	// routesChanged is the receiver of NotifyRoutes, or nil.
+	// routesChanged is the receiver of Routes.Notify, or nil.
 	routesChanged func(services []types.NamespacedName)
 
 	// hosts receives a value when the DNS names that targets need change.

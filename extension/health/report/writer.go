@@ -51,7 +51,7 @@ type Targets interface {
 	Targets(wanted func(ir.TargetKey) bool) []health.Target
 }
 
-// Routes provides the routes that lead to TailscaleServices. An index.Store implements it.
+// Routes provides the routes that lead to TailscaleServices. index.Routes implements it.
 type Routes interface {
 	// RoutesTo returns at most so many routes to each of the TailscaleServices that are wanted, sorted. Nil wants
 	// all.
