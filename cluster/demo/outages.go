@@ -20,7 +20,7 @@ import (
 
 const (
 	// checks are the health checks of the service: a dead endpoint fails two of them within detection.
-	checks    = `"healthCheck":{"enabled":true,"path":"/","interval":"1s","timeout":"1s","healthyThreshold":1,"unhealthyThreshold":2}`
+	checks    = `"healthCheck":{"enabled":true,"path":"/","interval":"1s","timeout":"1s","healthyThreshold":2,"unhealthyThreshold":2}`
 	detection = 4 * time.Second
 
 	// delay is the delay of failback.
