@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	_ "embed" // For the Gateway of the demo of several clusters.
 	"fmt"
 	"os"
 	"strings"
@@ -21,36 +22,12 @@ const (
 	clusterSet = "lab"
 
 	deployments = "deployments.apps"
-
-	// sharedRoute leads to the service of sharedFile, for any host.
-	sharedRoute = `apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata:
-  name: shared
-  namespace: quickstart
-spec:
-  gatewayClassName: envoy
-  listeners:
-  - name: http
-    protocol: HTTP
-    port: 80
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata:
-  name: shared
-  namespace: quickstart
-spec:
-  parentRefs:
-  - name: shared
-  rules:
-  - backendRefs:
-    - group: gateway.tailscale.com
-      kind: TailscaleServices
-      name: shared
-      port: 80
-`
 )
+
+// sharedRoute leads to the service of sharedFile, for any host.
+//
+//go:embed shared-route.yaml
+var sharedRoute []byte
 
 // Clusters of the lab. The first one has the Gateway.
 const (
@@ -198,7 +175,7 @@ func (t *trial) share(ctx context.Context, p *progress) error {
 // route creates the Gateway, and waits for its address and for the proxies that lead to other clusters.
 func (t *trial) route(ctx context.Context, p *progress) error {
 	d := t.first()
-	if _, err := d.lab.kubectl(ctx, []byte(sharedRoute), "apply", "--server-side", "-f", "-"); err != nil {
+	if _, err := d.lab.kubectl(ctx, sharedRoute, "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
 	err := p.until(ctx, 3*time.Minute, func(ctx context.Context) (string, error) {

@@ -32,18 +32,21 @@ func (r Routes) Notify(fn func(services []types.NamespacedName)) {
 // first by kind, namespace and name. wanted selects the TailscaleServices; nil wants all.
 func (r Routes) RoutesTo(wanted func(types.NamespacedName) bool, most int) map[types.NamespacedName][]ir.RouteKey {
 	s := r.store
+	// The Store is not locked while all targets are looked at, but only for those that are wanted.
+	snapshot := s.Snapshot()
+	targets := map[ir.TargetKey]types.NamespacedName{}
+	for t := range snapshot.Targets() {
+		if n, ok := servicesOf(t); ok && (wanted == nil || wanted(n)) {
+			targets[t.Key] = n
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snapshot := s.Snapshot()
 	out := map[types.NamespacedName][]ir.RouteKey{}
-	for d, users := range s.namedBy {
-		n, ok := servicesOf(snapshot.Target(d.target))
-		if !ok || wanted != nil && !wanted(n) {
-			continue
-		}
+	for k, n := range targets {
 		first := out[n]
-		for c := range users {
-			if c.section == routeSection && leads(snapshot, c.route(), d.target) {
+		for c := range s.namedBy[dependent{target: k}] {
+			if c.section == routeSection && leads(snapshot, c.route(), k) {
 				first = insertRoute(first, c.route(), most)
 			}
 		}

@@ -14,37 +14,8 @@ import (
 	"time"
 )
 
-const (
-	// sharedRoutes lead to the service of examples/shared.yaml by the address of the Gateway, for
-	// any host.
-	sharedRoutes = `apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata:
-  name: shared
-  namespace: quickstart
-spec:
-  gatewayClassName: envoy
-  listeners:
-  - name: http
-    protocol: HTTP
-    port: 80
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata:
-  name: shared
-  namespace: quickstart
-spec:
-  parentRefs:
-  - name: shared
-  rules:
-  - backendRefs:
-    - group: gateway.tailscale.com
-      kind: TailscaleServices
-      name: shared
-      port: 80
-`
-)
+// sharedRoutes has a Gateway that leads to the service of examples/shared.yaml.
+const sharedRoutes = "cluster/demo/shared-route.yaml"
 
 // TestTwoClusters shares a service between two real clusters of one tailnet. A Gateway of the first
 // cluster prefers the pods of this cluster, and sends requests to the second while there are none.
@@ -70,7 +41,7 @@ func TestTwoClusters(t *testing.T) {
 		t.Logf("cluster %s lists both members after %s", cluster, took.Round(time.Second))
 	}
 
-	apply(t, sharedRoutes)
+	apply(t, readFile(t, sharedRoutes))
 	u := "http://" + addressOfGateway(t, "shared") + "/"
 	answeredFrom(t, u, "web")
 	eventually(t, patience, "the way to the other cluster", func() string {

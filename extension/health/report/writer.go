@@ -211,10 +211,11 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, reports map
 	routes := w.routes.RoutesTo(func(n types.NamespacedName) bool { _, ok := ready[servicesOf(n)]; return ok }, maxRoutes)
 	for o := range ready {
 		start := time.Now()
-		spec := build(o, byObject[o], nil)
+		var leading []ir.RouteKey
 		if o.Kind == ir.TargetServices {
-			spec = build(o, byObject[o], routes[o.NamespacedName])
+			leading = routes[o.NamespacedName]
 		}
+		spec := build(o, byObject[o], leading)
 		err := w.settle(ctx, o, spec, reports)
 		if errors.Is(err, errOthers) {
 			delete(reports, o)
