@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -39,6 +40,10 @@ import (
 // patience bounds every wait. A conflict after many failures is retried after a minute; everything
 // else takes little time, unless the machine is overloaded.
 const patience = 3 * time.Minute
+
+// conflicts is how a write is retried when a controller writes first: for 25 seconds. On a slow
+// machine the retries of client-go's default all meet a controller that retries, too.
+var conflicts = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 16}
 
 // policy of every case's tailnet. The credential may assign tag:k8s, tag:web and tag:db. Only the
 // provider approves hosts of services.
@@ -248,7 +253,7 @@ func (e *env) subject(k anyCase) resource.ModernManaged {
 // change modifies the latest version of an object.
 func (e *env) change(mg resource.ModernManaged, modify func()) {
 	e.Helper()
-	e.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	e.must(retry.RetryOnConflict(conflicts, func() error {
 		if err := shared.kube.Get(e.Context(), client.ObjectKeyFromObject(mg), mg); err != nil {
 			return err
 		}

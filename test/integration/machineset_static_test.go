@@ -89,7 +89,7 @@ func TestMachineSetStatic(t *testing.T) {
 		t.Errorf("%d Services exist without a grant", n)
 	}
 
-	s.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	s.must(retry.RetryOnConflict(conflicts, func() error {
 		if err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(pc), pc); err != nil {
 			return err
 		}

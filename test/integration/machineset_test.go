@@ -61,7 +61,7 @@ func members(n int) []v1alpha1.MachineSetMember {
 // scale scales the set.
 func (s *machineSet) scale(n int) {
 	s.Helper()
-	s.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	s.must(retry.RetryOnConflict(conflicts, func() error {
 		if err := shared.kube.Get(s.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
 			return err
 		}

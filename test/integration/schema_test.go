@@ -36,7 +36,7 @@ func TestSchema(t *testing.T) {
 					if b.OnUpdate {
 						bad := good.DeepCopyObject().(resource.ModernManaged)
 						// The controller still writes the paused condition.
-						err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+						err = retry.RetryOnConflict(conflicts, func() error {
 							if err := shared.kube.Get(t.Context(), client.ObjectKeyFromObject(good), bad); err != nil {
 								return err
 							}
