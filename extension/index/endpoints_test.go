@@ -29,7 +29,7 @@ spec:
 
 func TestEndpoints(t *testing.T) {
 	at := func(port int32) []ir.Endpoint { return append(pods(port, "10.1.0.1"), draining(port, "10.1.0.3")) }
-	outliers := &ir.OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 3, Interval: 30 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true}
+	outliers := &ir.OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 3, Interval: 30 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionPercent: 50}
 	all := []string{endpointsEdge, proxySetEdge, sliceEdge}
 	cases := map[string]struct {
 		reason  string

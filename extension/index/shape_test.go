@@ -55,7 +55,7 @@ data: {ca.crt: "` + certificateInYAML + `"}
 )
 
 func TestServicesShape(t *testing.T) {
-	outliers := &ir.OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 3, Interval: 30 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true}
+	outliers := &ir.OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 3, Interval: 30 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionPercent: 50}
 	connect := &ir.HealthCheck{Interval: 5 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 2}
 	h2c := "apiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {ports: [{port: 8080, appProtocol: kubernetes.io/h2c}]}\n"
 	balanced := func(lb string) string {

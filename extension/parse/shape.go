@@ -142,6 +142,10 @@ func HealthCheck(k ir.TargetKey, h *gatewayv1alpha1.HealthCheck, p *gatewayv1alp
 
 // OutlierDetection returns the outlier detection of a target with the schema's defaults. It
 // returns nil for UDP, for which Envoy sees no failures.
+//
+// By default connections that fail count with error responses. Counted apart, each established
+// connection resets the count of the failed ones, those of resets included (Envoy's
+// outlier_detection_impl.cc, putResultWithLocalExternalSplit).
 func OutlierDetection(k ir.TargetKey, o *gatewayv1alpha1.OutlierDetection) *ir.OutlierDetection {
 	if k.Protocol == ir.ProtocolUDP {
 		return nil
@@ -155,7 +159,7 @@ func OutlierDetection(k ir.TargetKey, o *gatewayv1alpha1.OutlierDetection) *ir.O
 		Interval:                  outlierInterval,
 		BaseEjectionTime:          outlierEjection,
 		MaxEjectionPercent:        uint32(max(ptr.Deref(o.MaxEjectionPercent, outlierMaxPercent), 0)),
-		SplitLocalOriginErrors:    ptr.Deref(o.SplitExternalLocalOriginErrors, true),
+		SplitLocalOriginErrors:    ptr.Deref(o.SplitExternalLocalOriginErrors, false),
 	}
 	if o.Interval != nil {
 		out.Interval = o.Interval.Duration

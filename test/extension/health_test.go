@@ -49,9 +49,11 @@ func TestHealth(t *testing.T) { //nolint:tparallel // Its steps share one enviro
 	w := newEnvironment(t)
 	w.apply(t, "health.yaml")
 	w.apply(t, "failover.yaml")
+	w.apply(t, "resets.yaml")
 	t.Run("LastResort", func(t *testing.T) { lastResort(t, w) })
 	t.Run("Delays", func(t *testing.T) { delays(t, w) })
 	t.Run("Threshold", func(t *testing.T) { threshold(t, w) })
+	t.Run("Resets", func(t *testing.T) { resets(t, w) })
 }
 
 // backend serves a backend at an address.
@@ -85,6 +87,33 @@ func lastResort(t *testing.T, w *environment) {
 	a.unhealthy.Store(false)
 	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
 	w.spread(t, "checked", a.address, b.address)
+}
+
+// resets checks that an endpoint is ejected that accepts connections and closes them without a response,
+// which a check that connects does not notice: a proxy does so whose own backend is gone.
+func resets(t *testing.T, w *environment) {
+	const cluster = "tailscale/services/default/resets/80/http"
+	good := w.backend(t, "192.0.2.15:8010")
+	bad := "192.0.2.16:8010"
+	w.serve(t, bad, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	w.answers(t, "resets.example.com", good.address)
+	// A check that succeeds ends the ejection, and the next requests repeat it.
+	err := w.Until(within(t), func(ctx context.Context) error {
+		for range 10 {
+			// Retries hide most failures.
+			if backend, err := w.get(ctx, "resets.example.com"); err == nil && backend != good.address {
+				t.Fatalf("%s answered", backend)
+			}
+		}
+		got, err := w.standing(ctx, cluster)
+		if diff := cmp.Diff(map[string]string{good.address: "0 HEALTHY", bad: "0 EJECTED"}, got); err == nil && diff != "" {
+			err = errors.Errorf("endpoints: -want, +got:\n%s", diff)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // reported waits until the HealthReport has this content.
@@ -151,6 +180,7 @@ func (w *environment) standing(ctx context.Context, cluster string) (map[string]
 				Health struct {
 					EDS     string `json:"eds_health_status"`
 					Failing bool   `json:"failed_active_health_check"`
+					Ejected bool   `json:"failed_outlier_check"`
 				} `json:"health_status"`
 			} `json:"host_statuses"`
 		} `json:"cluster_statuses"`
@@ -165,8 +195,11 @@ func (w *environment) standing(ctx context.Context, cluster string) (map[string]
 		}
 		for _, h := range c.Hosts {
 			health := h.Health.EDS
-			if h.Health.Failing {
+			switch {
+			case h.Health.Failing:
 				health = "FAILING"
+			case h.Health.Ejected:
+				health = "EJECTED"
 			}
 			out[h.Address.Socket.Address+":"+h.Address.Socket.Port.String()] = string(rune('0'+h.Priority)) + " " + health
 		}

@@ -135,8 +135,9 @@ type OutlierDetection struct {
 	MaxEjectionPercent *int32 `json:"maxEjectionPercent,omitempty"`
 
 	// SplitExternalLocalOriginErrors counts connection failures separately from error responses
-	// of the backend.
-	// +kubebuilder:default=true
+	// of the backend. A backend that accepts connections and resets them is then never ejected,
+	// because Envoy counts each established connection as a success.
+	// +kubebuilder:default=false
 	// +optional
 	SplitExternalLocalOriginErrors *bool `json:"splitExternalLocalOriginErrors,omitempty"`
 }
