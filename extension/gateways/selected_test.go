@@ -95,6 +95,16 @@ func TestSelected(t *testing.T) {
 				"Egress */tailscale/secure -> shop/targets-secure:443 Pending Waiting for Envoy Gateway",
 			},
 		},
+		"EndpointsPorts": {
+			reason: "An endpoint with ports of its own has a route to the lowest one with an HTTP protocol.",
+			objects: []string{joins(selects("{matchLabels: {expose: web}}")), until(userEndpoints, "  endpoints:") + `  endpoints:
+  - {name: api, tailscaleIP: 100.64.0.10, ports: [{port: 22}, {port: 9000, protocol: HTTP}, {port: 8000, protocol: HTTP}]}
+status:
+  egressTargets:
+  - {name: api/8000, address: "100.64.0.10:8000", protocol: HTTP, readyProxies: 1, service: "targets-api:8000"}
+`},
+			want: []string{"Egress */tailscale/api -> shop/targets-api:8000 Pending Waiting for Envoy Gateway"},
+		},
 		"Services": {
 			reason:  "A TailscaleServices of the tailnet that leads to no Gateway has a route.",
 			objects: []string{joins(selects("{matchLabels: {expose: web}}")), until(userEndpoints, "  endpoints:"), userServices, gatewayServices},

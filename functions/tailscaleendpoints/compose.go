@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/proxies"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
@@ -127,9 +128,25 @@ func egressChildren(p *endpointsPlan, g *proxies.Group, o proxy.Options) []compo
 	ports := p.forwarding.ServicePorts()
 	for _, name := range slices.Sorted(maps.Keys(ports)) {
 		s := proxy.TargetService(o, p.serviceNames[name], name, ports[name])
+		for k, v := range serviceLabels(p.spec, name) {
+			// The labels of the function take precedence.
+			if _, ok := s.Labels[k]; !ok {
+				s.Labels[k] = string(v)
+			}
+		}
 		out = append(out, compose.Child{Name: serviceOf(name), Object: s, Ready: true})
 	}
 	return out
+}
+
+// serviceLabels returns the labels that the spec has for the Service of an endpoint.
+func serviceLabels(spec gatewayv1alpha1.TailscaleEndpointsSpec, endpoint string) map[string]tailnetv1alpha1.LabelValue {
+	for _, ep := range spec.Endpoints {
+		if ep.Name == endpoint {
+			return ep.ServiceLabels
+		}
+	}
+	return nil
 }
 
 // labelsOfSet returns the labels of a group's MachineSet.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestRunFunction(t *testing.T) {
-	composetest.Golden(t, &Function{log: logging.NewNopLogger(), envoyGateway: []string{"envoy-gateway-system"}}, "bidirectional-ready", "egress", "metrics", "network-policy")
+	composetest.Golden(t, &Function{log: logging.NewNopLogger(), envoyGateway: []string{"envoy-gateway-system"}}, "bidirectional-ready", "egress", "egress-ports", "metrics", "network-policy")
 }
 
 func TestPipeline(t *testing.T) {

@@ -222,6 +222,30 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			spec:   egress + `endpoints: [{name: a, port: 80, externalTarget: "a:8080"}]`,
 			want:   []string{"spec.endpoints[0]", "remove port"},
 		},
+		"Ports": {
+			reason: "A target may have several ports of its own",
+			spec:   egress + `endpoints: [{name: a, tailscaleIP: 100.64.0.1, ports: [{name: web, port: 80}, {port: 443, protocol: TLS, targetPort: 8443}], serviceLabels: {team: edge}}]`,
+		},
+		"PortAndPorts": {
+			reason: "Two lists of ports are ambiguous",
+			spec:   egress + `endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80, ports: [{port: 443}]}]`,
+			want:   []string{"spec.endpoints[0]", "ports replaces port"},
+		},
+		"ExternalPorts": {
+			reason: "An external target has one port, in its address",
+			spec:   egress + `endpoints: [{name: a, externalTarget: "a:80", ports: [{port: 443}]}]`,
+			want:   []string{"spec.endpoints[0]", "an externalTarget has one port"},
+		},
+		"PortTwice": {
+			reason: "A Service has each port once",
+			spec:   egress + `endpoints: [{name: a, tailscaleIP: 100.64.0.1, ports: [{port: 443}, {port: 443, protocol: TLS}]}]`,
+			want:   []string{"spec.endpoints[0].ports", "two entries have the same port"},
+		},
+		"OurServiceLabel": {
+			reason: "Our labels say whose the Service is",
+			spec:   egress + `endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80, serviceLabels: {gateway.tailscale.com/endpoints: other}}]`,
+			want:   []string{"spec.endpoints[0].serviceLabels", "are reserved"},
+		},
 		"ExternalPortSame": {
 			reason: "A port may be repeated",
 			spec:   egress + `endpoints: [{name: a, port: 80, externalTarget: "a:80"}, {name: b, port: 443, externalTarget: "[2001:db8::1]:443"}]`,

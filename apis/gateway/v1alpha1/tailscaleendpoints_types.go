@@ -8,6 +8,8 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 // A ZoneRef references a ConfigMap that holds the names that proxies resolve.
@@ -132,6 +134,7 @@ type EndpointsPort struct {
 }
 
 // An Endpoint is a target in the tailnet, or behind it.
+// +kubebuilder:validation:XValidation:rule="!has(self.ports) || !has(self.port) && !has(self.externalTarget)",message="ports replaces port, and an externalTarget has one port; remove ports or the other one"
 // +kubebuilder:validation:XValidation:rule="[has(self.externalTarget), has(self.tailscaleCIDR), has(self.tailscaleIP) || has(self.tailscaleFQDN)].filter(x, x).size() == 1",message="set tailscaleIP, tailscaleFQDN or both, or else tailscaleCIDR, or else externalTarget"
 // +kubebuilder:validation:XValidation:rule="!has(self.externalTarget) || !has(self.port) || int(self.externalTarget.substring(self.externalTarget.lastIndexOf(':') + 1)) == self.port",message="the port of an externalTarget is part of it; remove port, or set the same"
 type Endpoint struct {
@@ -182,12 +185,16 @@ type Endpoint struct {
 	// +optional
 	ExternalTarget string `json:"externalTarget,omitempty"`
 
-	// Port of the target. Absent means each of spec.ports. With externalTarget, port can only
-	// repeat the target's.
+	// Port of the target. Absent means each of ports, or, if that is absent too, each of
+	// spec.ports. With externalTarget, port can only repeat the target's.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Port *int32 `json:"port,omitempty"`
+
+	// Ports of the target, if it has several. Its Service has all of them.
+	// +optional
+	Ports EndpointsPorts `json:"ports,omitempty"`
 
 	// Protocol of port, or of the externalTarget.
 	// +kubebuilder:default=TCP
@@ -212,6 +219,13 @@ type Endpoint struct {
 	// that a target is healthy while a device of the tailnet has its address.
 	// +optional
 	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
+
+	// ServiceLabels are labels of the endpoint's Service. Kubernetes copies them to the
+	// EndpointSlices of the Service.
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && !k.startsWith('gateway.tailscale.com/') && !k.startsWith('tailnet.gateway.tailscale.com/') && !k.startsWith('crossplane.io/'))",message="labels of gateway.tailscale.com and crossplane.io are reserved; use another prefix"
+	// +optional
+	ServiceLabels map[string]tailnetv1alpha1.LabelValue `json:"serviceLabels,omitempty"`
 
 	// Clients that may connect to this endpoint's port of the proxies, instead of
 	// proxy.networkPolicy.clients.

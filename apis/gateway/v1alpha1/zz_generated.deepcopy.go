@@ -280,6 +280,13 @@ func (in *Endpoint) DeepCopyInto(out *Endpoint) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.Ports != nil {
+		in, out := &in.Ports, &out.Ports
+		*out = make(EndpointsPorts, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Tags != nil {
 		in, out := &in.Tags, &out.Tags
 		*out = make([]Tag, len(*in))
@@ -294,6 +301,13 @@ func (in *Endpoint) DeepCopyInto(out *Endpoint) {
 		in, out := &in.HealthCheck, &out.HealthCheck
 		*out = new(HealthCheck)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.ServiceLabels != nil {
+		in, out := &in.ServiceLabels, &out.ServiceLabels
+		*out = make(map[string]tailnetv1alpha1.LabelValue, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
 	}
 	if in.Clients != nil {
 		in, out := &in.Clients, &out.Clients

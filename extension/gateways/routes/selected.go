@@ -181,6 +181,8 @@ func requestPort(e *gatewayv1alpha1.TailscaleEndpoints, ep *gatewayv1alpha1.Endp
 		ports = []gatewayv1alpha1.EndpointsPort{{Port: int32(n), Protocol: ep.Protocol}}
 	case ep.Port != nil:
 		ports = []gatewayv1alpha1.EndpointsPort{{Port: *ep.Port, Protocol: ep.Protocol}}
+	case len(ep.Ports) > 0:
+		ports = ep.Ports
 	}
 	var port int32
 	var protocol gatewayv1alpha1.EndpointProtocol

@@ -145,13 +145,6 @@ func endpointName(d tailnetv1alpha1.Discovered) string {
 	return name
 }
 
-// An Endpoint is an endpoint that was discovered, and its ports.
-type Endpoint struct {
-	gatewayv1alpha1.Endpoint
-
-	Ports []gatewayv1alpha1.EndpointsPort
-}
-
 // fallbackPort is the port of a discovered endpoint if neither the spec nor the service has ports.
 const fallbackPort int32 = 80
 
@@ -175,10 +168,10 @@ func (p Plan) ports(d tailnetv1alpha1.Discovered) []gatewayv1alpha1.EndpointsPor
 
 // Endpoints returns the discovered endpoints as if the spec listed them, in order. One
 // without an address is reached by its name.
-func (p Plan) Endpoints() []Endpoint {
-	var out []Endpoint
+func (p Plan) Endpoints() []gatewayv1alpha1.Endpoint {
+	var out []gatewayv1alpha1.Endpoint
 	for _, name := range slices.Sorted(maps.Keys(p.results)) {
-		ep := Endpoint{Endpoint: gatewayv1alpha1.Endpoint{Name: name}, Ports: p.ports(p.results[name])}
+		ep := gatewayv1alpha1.Endpoint{Name: name, Ports: p.ports(p.results[name])}
 		// These addresses are in the tailnet, so they need no comparison.
 		if a := p.results[name].Addresses; len(a) > 0 {
 			ep.TailscaleIP = a[0]

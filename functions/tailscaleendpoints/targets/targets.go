@@ -22,7 +22,6 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/discovery"
 	"github.com/tailscale-gateway/tailscale-gateway/functions/tailscaleendpoints/proxies"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
@@ -42,8 +41,8 @@ const (
 type Facts struct {
 	Spec gatewayv1alpha1.TailscaleEndpointsSpec
 
-	// Discovered are the discovered endpoints.
-	Discovered []discovery.Endpoint
+	// Discovered are the discovered endpoints, with their ports.
+	Discovered []gatewayv1alpha1.Endpoint
 
 	// Attachments are the ServiceAttachments that need a port of the endpoints.
 	Attachments []tailnetv1alpha1.ServiceAttachment
@@ -132,10 +131,10 @@ func New(f Facts) Targets {
 		}
 	}
 	for _, ep := range f.Spec.Endpoints {
-		add(f.endpointTargets(ep, f.Spec.Ports), quota.Request{})
+		add(f.endpointTargets(ep), quota.Request{})
 	}
 	for _, ep := range f.Discovered {
-		add(f.endpointTargets(ep.Endpoint, ep.Ports), quota.Request{Rank: 1})
+		add(f.endpointTargets(ep), quota.Request{Rank: 1})
 	}
 	attachments := slices.Clone(f.Attachments)
 	slices.SortFunc(attachments, func(a, b tailnetv1alpha1.ServiceAttachment) int { return cmp.Compare(a.Name, b.Name) })
@@ -168,9 +167,9 @@ func New(f Facts) Targets {
 	return out
 }
 
-// endpointTargets returns the targets of an endpoint: one for its own port, or one for each of the
-// common ports.
-func (f Facts) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.EndpointsPort) []Target {
+// endpointTargets returns the targets of an endpoint: one for each of its own ports, or one for each of
+// the common ports.
+func (f Facts) endpointTargets(ep gatewayv1alpha1.Endpoint) []Target {
 	host := hostOf(ep)
 	if ep.ExternalTarget != "" {
 		h, p, err := net.SplitHostPort(ep.ExternalTarget)
@@ -184,6 +183,10 @@ func (f Facts) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alp
 	}
 	if ep.Port != nil {
 		return []Target{f.endpointTarget(ep, host, gatewayv1alpha1.EndpointsPort{Port: *ep.Port, Protocol: ep.Protocol})}
+	}
+	ports := ep.Ports
+	if len(ports) == 0 {
+		ports = f.Spec.Ports
 	}
 	var out []Target
 	for _, p := range withNames(ports) {
@@ -217,7 +220,7 @@ func withNames(ports []gatewayv1alpha1.EndpointsPort) []gatewayv1alpha1.Endpoint
 func portless(spec gatewayv1alpha1.TailscaleEndpointsSpec) []string {
 	var out []string
 	for _, ep := range spec.Endpoints {
-		if ep.ExternalTarget == "" && ep.Port == nil && len(spec.Ports) == 0 {
+		if ep.ExternalTarget == "" && ep.Port == nil && len(ep.Ports) == 0 && len(spec.Ports) == 0 {
 			out = append(out, ep.Name)
 		}
 	}
@@ -395,7 +398,7 @@ func (t Target) Routed() bool {
 func (f Facts) ProxiedEndpoints() []string {
 	seen := map[string]bool{}
 	for _, ep := range f.Spec.Endpoints {
-		for _, t := range f.endpointTargets(ep, f.Spec.Ports) {
+		for _, t := range f.endpointTargets(ep) {
 			seen[ep.Name] = seen[ep.Name] || t.proxied()
 		}
 	}
