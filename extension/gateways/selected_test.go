@@ -96,7 +96,7 @@ func TestSelected(t *testing.T) {
 			},
 		},
 		"EndpointsPorts": {
-			reason: "An endpoint with ports of its own has a route to the lowest one with an HTTP protocol.",
+			reason: "An endpoint with separate ports has a route to the lowest one with an HTTP protocol.",
 			objects: []string{joins(selects("{matchLabels: {expose: web}}")), until(userEndpoints, "  endpoints:") + `  endpoints:
   - {name: api, tailscaleIP: 100.64.0.10, ports: [{port: 22}, {port: 9000, protocol: HTTP}, {port: 8000, protocol: HTTP}]}
 status:

@@ -223,7 +223,7 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			want:   []string{"spec.endpoints[0]", "remove port"},
 		},
 		"Ports": {
-			reason: "A target may have several ports of its own",
+			reason: "A target may have several separate ports",
 			spec:   egress + `endpoints: [{name: a, tailscaleIP: 100.64.0.1, ports: [{name: web, port: 80}, {port: 443, protocol: TLS, targetPort: 8443}], serviceLabels: {team: edge}}]`,
 		},
 		"PortAndPorts": {

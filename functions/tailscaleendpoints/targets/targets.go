@@ -167,7 +167,7 @@ func New(f Facts) Targets {
 	return out
 }
 
-// endpointTargets returns the targets of an endpoint: one for each of its own ports, or one for each of
+// endpointTargets returns the targets of an endpoint: one for each of its separate ports, or of
 // the common ports.
 func (f Facts) endpointTargets(ep gatewayv1alpha1.Endpoint) []Target {
 	host := hostOf(ep)
