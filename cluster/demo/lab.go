@@ -24,6 +24,8 @@ type lab struct {
 	registry         string // host:port as this host reaches it
 	clusterRegistry  string // host:port as the cluster reaches it
 	tailnetURL       string // the simulated Tailscale, as the cluster reaches it
+	tailnetAPI       string // the same, as this host reaches it
+	domain           string // of the tailnet
 	clientID         string
 	clientSecretFile string
 	crossplaneChart  string // a folder
@@ -53,6 +55,8 @@ func findLab(ctx context.Context, flags ...string) (*lab, error) {
 		registry:         env["REGISTRY"],
 		clusterRegistry:  env["REGISTRY_IN_CLUSTER"],
 		tailnetURL:       env["TAILNET_API_IN_CLUSTER"],
+		tailnetAPI:       env["TAILNET_API"],
+		domain:           env["TAILNET_DOMAIN"],
 		clientID:         env["TAILNET_CLIENT_ID"],
 		clientSecretFile: env["TAILNET_CLIENT_SECRET_FILE"],
 	}

@@ -26,6 +26,7 @@ type cli struct {
 	Routes     routesCmd     `cmd:"" help:"Install Envoy Gateway and the extension beside the quickstart, and reach its page through a Gateway."`
 	Gateways   gatewaysCmd   `cmd:"" help:"Install only Envoy Gateway and the extension, in a lab that install has prepared."`
 	Clusters   clustersCmd   `cmd:"" help:"Bring up three clusters that share a service, and end them in different ways under load: pods, backends, controllers and packets. Prints which requests are lost, and fails if a goal is missed."`
+	Chaos      chaosCmd      `cmd:"" help:"Bring up three clusters as clusters does, send requests through the shared address, Envoy and egress, and have faults happen at random: pods, processes and links fail, clusters are cut off, Tailscale's API and control fail. Prints what each fault cost, and fails if a goal is missed, or if anything is missing or left over at the end."`
 	Down       downCmd       `cmd:"" help:"Take everything down. Only the cache of built programs stays."`
 }
 

@@ -35,8 +35,17 @@ func (s *output) Write(p []byte) (int, error) {
 
 // StartProcess starts a load with the binary of the lab. The arguments are those of lab load.
 func StartProcess(ctx context.Context, lab string, args ...string) (*Process, error) {
+	return StartClusterProcess(ctx, lab, "", args...)
+}
+
+// StartClusterProcess starts a load with a client in a cluster of the lab. Empty means the first one.
+func StartClusterProcess(ctx context.Context, lab, cluster string, args ...string) (*Process, error) {
+	command := []string{"load"}
+	if cluster != "" {
+		command = []string{"--cluster=" + cluster, "load"}
+	}
 	p := &Process{
-		cmd:    exec.CommandContext(ctx, lab, append([]string{"load"}, args...)...),
+		cmd:    exec.CommandContext(ctx, lab, append(command, args...)...),
 		stderr: output{begun: make(chan struct{})},
 	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.stderr

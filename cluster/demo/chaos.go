@@ -1,0 +1,281 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	_ "embed" // For the egress of the trial.
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
+)
+
+// Egress is an object of clusters two and three, which reach the lab's client of the tailnet by it.
+const (
+	egressName   = "out"
+	egressTarget = "device"
+	devicePort   = 8080
+)
+
+// egressClusters are the clusters with egress, and those that are cut off: the Gateway's client is in cluster one.
+var egressClusters = []string{secondCluster, thirdCluster}
+
+//go:embed chaos.yaml
+var egressManifest string
+
+type chaosCmd struct {
+	options
+
+	Seed     uint64        `help:"Seed of the random choices. It repeats the order of the faults, and the choices between pods. By default, a new one, which is printed."`
+	Duration time.Duration `default:"20m" help:"How long faults happen, at least: the run goes on until each fault has hit each way --hits times."`
+	Control  time.Duration `default:"2m" help:"How long the same loads run without faults, before the faults."`
+	Hits     int           `default:"10" help:"How many times each fault hits each way, at least."`
+	Faults   []string      `placeholder:"NAME" help:"Faults to choose from, instead of all. An unknown name prints all names."`
+	Rate     float64       `default:"10" help:"Requests a second of each load."`
+	Log      string        `help:"File for all faults and all lost requests, as JSON."`
+	Keep     bool          `help:"Keep the objects at the end, instead of deleting them and checking that nothing of ours is left in the tailnet."`
+}
+
+// Run brings everything up, and then has faults happen under load.
+func (o *chaosCmd) Run(ctx context.Context) error {
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64() //nolint:gosec // No secret.
+	}
+	c := &chaos{
+		trial:    &trial{members: map[string]*demo{}, stopped: map[string][]controller{}, options: o.options},
+		settings: *o, units: map[string]*sync.Mutex{}, pods: map[string]podName{},
+	}
+	var err error
+	if c.deck, err = newDeck(c.faults(), o.Faults, o.Hits); err != nil {
+		return err
+	}
+	steps := append(c.trial.steps(), c.prepareSteps()...)
+	steps = append(steps,
+		step{name: fmt.Sprintf("send requests for %s without faults", o.Control), action: c.control},
+		step{name: fmt.Sprintf("send requests for %s with faults: --seed=%d", o.Duration, o.Seed), action: c.play},
+		step{name: "wait until everything is as it was", action: c.settle},
+	)
+	if !o.Keep {
+		steps = append(steps, step{name: "delete everything of ours", action: c.clean})
+	}
+	failed := run(ctx, os.Stdout, steps)
+	if c.struck == nil {
+		return failed
+	}
+	return errors.Join(failed, c.writeLog(), c.print(os.Stdout))
+}
+
+// A chaos is a trial in which faults happen at random.
+type chaos struct {
+	*trial
+
+	settings chaosCmd
+	deck     deck
+
+	// tailnet is the lab's tailnet, and foreign what others have in it and in the clusters.
+	tailnet *tailnetView
+
+	// start is what there was before the faults, and findings are the differences at the end.
+	start    inventory
+	findings []string
+
+	// quiet and struck are the results of the loads without and with faults.
+	quiet, struck []flowResult
+
+	// network is held by a fault that cuts off a cluster, and shared by those that hit one pod without a warning:
+	// together they could take every host of a way.
+	network sync.RWMutex
+
+	// mu guards the following fields.
+	mu      sync.Mutex
+	strikes []strike
+	units   map[string]*sync.Mutex
+
+	// pods are the pods of proxies by the IDs of their devices.
+	pods map[string]podName
+}
+
+// A way is a path of requests.
+type way string
+
+const (
+	wayVIP    way = "VIP"
+	wayEnvoy  way = "Envoy"
+	wayEgress way = "egress"
+)
+
+var ways = []way{wayVIP, wayEnvoy, wayEgress}
+
+// A flow is a load on a way.
+type flow struct {
+	way      way
+	protocol string
+
+	// client is the cluster of the client, or empty for a client in the tailnet.
+	client string
+	url    string
+}
+
+func (f flow) String() string {
+	if f.client == "" {
+		return fmt.Sprintf("%s, %s", f.way, f.protocol)
+	}
+	return fmt.Sprintf("%s of %s, %s", f.way, f.client, f.protocol)
+}
+
+// source returns the client's place, as lab load names it.
+func (f flow) source() string {
+	if f.client == "" {
+		return "tailnet"
+	}
+	return "cluster"
+}
+
+// A flowResult is what a load found.
+type flowResult struct {
+	flow
+
+	report load.Report
+}
+
+// prepareSteps returns the steps between the installation and the loads.
+func (c *chaos) prepareSteps() []step {
+	return []step{
+		{name: "give each set of proxies a second pod", action: c.addReplicas},
+		{name: "reach a device of the tailnet from clusters two and three", action: c.addEgress},
+		{name: "balance requests that change nothing over all clusters", action: c.balanceAll},
+		{name: "create objects that are not ours", action: c.addForeign},
+		{name: "list what there is", action: c.takeStock},
+	}
+}
+
+// addReplicas scales the proxies of the shared service.
+func (c *chaos) addReplicas(ctx context.Context, p *progress) error {
+	for _, name := range clusterNames {
+		if err := c.members[name].patch(ctx, endpoints, quickstart, sharedName, `{"spec":{"proxy":{"replicas":2}}}`); err != nil {
+			return err
+		}
+	}
+	return p.until(ctx, 5*time.Minute, func(ctx context.Context) (string, error) { return c.unready(ctx, c.components()) })
+}
+
+// addEgress applies the egress of two clusters.
+func (c *chaos) addEgress(ctx context.Context, p *progress) error {
+	var err error
+	if c.tailnet, err = findTailnet(ctx, c.first().lab); err != nil {
+		return err
+	}
+	manifest := strings.ReplaceAll(egressManifest, "DEVICE", "client."+c.tailnet.domain)
+	for _, name := range egressClusters {
+		if _, err := c.members[name].lab.kubectl(ctx, []byte(manifest), "apply", "--server-side", "-f", "-"); err != nil {
+			return err
+		}
+	}
+	return p.until(ctx, 5*time.Minute, func(ctx context.Context) (string, error) {
+		for _, name := range egressClusters {
+			found, err := c.members[name].field(ctx, endpoints, egressName, "{.status.egressTargets[*].readyProxies}")
+			if err != nil {
+				return "", err
+			}
+			if found != "2" {
+				return fmt.Sprintf("ready proxies to the device in cluster %s: %q", name, found), nil
+			}
+		}
+		return "", nil
+	})
+}
+
+// balanceAll has the Gateway send requests to all clusters. It accepts only GET, so Envoy may repeat each of them.
+func (c *chaos) balanceAll(ctx context.Context, p *progress) error {
+	if err := c.first().patch(ctx, "httproutes.gateway.networking.k8s.io", quickstart, sharedName,
+		fmt.Sprintf(`{"spec":{"rules":[{"matches":[{"method":"GET"}],"backendRefs":[{"group":"gateway.tailscale.com","kind":"TailscaleServices","name":%q,"port":80}]}]}}`, sharedName)); err != nil {
+		return err
+	}
+	if err := c.balance(ctx, `"affinity":"Global"`); err != nil {
+		return err
+	}
+	_, err := c.answeredFrom(ctx, p, clusterNames...)
+	return err
+}
+
+// flows returns the loads on all ways.
+func (c *chaos) flows() []flow {
+	out := []flow{
+		{way: wayVIP, protocol: "http", url: fmt.Sprintf("http://%s.%s/", sharedName, c.tailnet.domain)},
+		{way: wayEnvoy, protocol: "http", client: firstCluster, url: c.url},
+	}
+	for _, name := range egressClusters {
+		host := fmt.Sprintf("%s.%s.svc.cluster.local", names.EndpointService(egressName, egressTarget), quickstart)
+		out = append(out, flow{way: wayEgress, protocol: "http", client: name, url: fmt.Sprintf("http://%s:%d/hostname", host, devicePort)})
+	}
+	return out
+}
+
+// requestTimeout is how long clients wait for an answer.
+const requestTimeout = 10 * time.Second
+
+// underLoads runs fn under the loads of all ways, and returns what they found.
+func (c *chaos) underLoads(ctx context.Context, fn func(ctx context.Context) error) ([]flowResult, error) {
+	var loads []*load.Process
+	flows := c.flows()
+	for _, f := range flows {
+		// Enough clients to keep the rate while all of them wait.
+		args := []string{
+			fmt.Sprintf("--workers=%d", int(c.settings.Rate*requestTimeout.Seconds())), fmt.Sprintf("--rate=%g", c.settings.Rate),
+			fmt.Sprintf("--timeout=%s", requestTimeout), "--for=24h", "--from=" + f.source(), f.url,
+		}
+		l, err := load.StartClusterProcess(ctx, c.first().lab.labBin, f.client, args...)
+		if err != nil {
+			return nil, err
+		}
+		loads = append(loads, l)
+	}
+	failed := fn(ctx)
+	out := make([]flowResult, 0, len(loads))
+	for i, l := range loads {
+		if err := l.Stop(); err != nil {
+			return nil, errors.Join(failed, err)
+		}
+		r, err := l.Wait()
+		if err != nil {
+			return nil, errors.Join(failed, err)
+		}
+		out = append(out, flowResult{flow: flows[i], report: r})
+	}
+	return out, failed
+}
+
+// control sends the requests without faults.
+func (c *chaos) control(ctx context.Context, _ *progress) error {
+	var err error
+	c.quiet, err = c.underLoads(ctx, func(ctx context.Context) error { return elapse(ctx, c.settings.Control) })
+	return err
+}
+
+// play sends the requests while all faults of the deck happen.
+func (c *chaos) play(ctx context.Context, p *progress) error {
+	var err error
+	c.struck, err = c.underLoads(ctx, func(ctx context.Context) error { return c.playDeck(ctx, p) })
+	return err
+}
+
+// elapse returns after a time that is part of what is tried, such as the length of a fault.
+func elapse(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return errors.Wrap(ctx.Err(), "interrupted")
+	case <-t.C:
+		return nil
+	}
+}

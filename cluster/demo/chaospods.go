@@ -1,0 +1,290 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// recovery is how long a busy machine may take to recover from a fault.
+const recovery = 5 * time.Minute
+
+// A component is a set of like pods in a cluster.
+type component struct {
+	name, cluster, namespace string
+
+	// prefix is that of the pods' names, which no other pods have.
+	prefix string
+
+	// replicas are how many pods there are.
+	replicas int
+
+	// ways are those whose requests, or whose configuration, need the pods.
+	ways []way
+
+	// hosts reports that the pods host the shared service.
+	hosts bool
+
+	// carries reports that requests pass through the pods.
+	carries bool
+}
+
+func (c component) String() string { return c.name + " in cluster " + c.cluster }
+
+// components returns everything that carries or configures the requests of the loads. The Envoys are not ours, and
+// nobody could answer for one that is killed: their pods stay.
+func (c *chaos) components() []component {
+	out := []component{
+		{name: "proxies to other clusters", cluster: firstCluster, namespace: quickstart, prefix: "shared-egress-", replicas: 2, ways: []way{wayEnvoy}, carries: true},
+		{name: "extension", cluster: firstCluster, namespace: envoyGatewayNamespace, prefix: extensionChart + "-", replicas: 2, ways: []way{wayEnvoy}},
+		{name: "Envoy Gateway", cluster: firstCluster, namespace: envoyGatewayNamespace, prefix: "envoy-gateway-", replicas: 1, ways: []way{wayEnvoy}},
+	}
+	for _, name := range clusterNames {
+		out = append(out,
+			component{name: "web servers", cluster: name, namespace: quickstart, prefix: name + "-", replicas: 2, ways: []way{wayVIP, wayEnvoy}, carries: true},
+			component{name: "ingress proxies", cluster: name, namespace: quickstart, prefix: "shared-ingress-", replicas: 2, ways: []way{wayVIP, wayEnvoy}, hosts: true, carries: true},
+		)
+	}
+	return out
+}
+
+// egressComponents returns the egress proxies.
+func egressComponents() []component {
+	var out []component
+	for _, name := range egressClusters {
+		out = append(out, component{name: "egress proxies", cluster: name, namespace: quickstart, prefix: egressName + "-egress-", replicas: 2, ways: []way{wayEgress}, carries: true})
+	}
+	return out
+}
+
+// controllerComponents returns the pods of Crossplane and of the provider and the functions.
+func controllerComponents() []component {
+	var out []component
+	for _, name := range clusterNames {
+		for controller, prefix := range map[string]string{
+			"Crossplane": "crossplane-", "provider": "tailscale-gateway-provider-", "functions": "tailscale-gateway-function-",
+		} {
+			n := 1
+			if controller == "Crossplane" {
+				n = 2 // With its RBAC manager.
+			}
+			out = append(out, component{name: controller, cluster: name, namespace: crossplaneNamespace, prefix: prefix, replicas: n, ways: ways})
+		}
+	}
+	slices.SortFunc(out, func(a, b component) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
+// A podName is a pod of a cluster.
+type podName struct{ cluster, name string }
+
+// A pod is what is read of a pod.
+type pod struct {
+	Metadata struct {
+		Name              string     `json:"name"`
+		UID               string     `json:"uid"`
+		DeletionTimestamp *time.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Status struct {
+		Phase             string `json:"phase"`
+		Conditions        []condition
+		ContainerStatuses []containerStatus `json:"containerStatuses"`
+	} `json:"status"`
+}
+
+// A containerStatus is what is read of a container.
+type containerStatus struct {
+	ContainerID  string `json:"containerID"`
+	RestartCount int    `json:"restartCount"`
+}
+
+// ready reports whether a pod is ready and stays.
+func (p pod) ready() bool {
+	return p.Metadata.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c condition) bool { return c.Type == "Ready" && c.Status == "True" })
+}
+
+// restarts returns how often the containers of a pod were started again.
+func (p pod) restarts() int {
+	out := 0
+	for _, s := range p.Status.ContainerStatuses {
+		out += s.RestartCount
+	}
+	return out
+}
+
+// listPods returns the pods of a component, without those of Jobs.
+func (c *chaos) listPods(ctx context.Context, k component) ([]pod, error) {
+	text, err := c.members[k.cluster].lab.kubectl(ctx, nil, "get", "pods", "--namespace="+k.namespace, "-o=json")
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Items []pod }
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, errors.Wrap(err, "cannot decode pods")
+	}
+	return slices.DeleteFunc(list.Items, func(p pod) bool {
+		return !strings.HasPrefix(p.Metadata.Name, k.prefix) || p.Status.Phase == "Succeeded"
+	}), nil
+}
+
+// unready says which component lacks ready pods, or nothing.
+func (c *chaos) unready(ctx context.Context, ks []component) (string, error) {
+	for _, k := range ks {
+		pods, err := c.listPods(ctx, k)
+		if err != nil {
+			return "", err
+		}
+		ready := 0
+		for _, p := range pods {
+			if p.ready() {
+				ready++
+			}
+		}
+		if ready != k.replicas || len(pods) != k.replicas {
+			return fmt.Sprintf("%s: %d of %d pods are ready, and there are %d", k, ready, k.replicas, len(pods)), nil
+		}
+	}
+	return "", nil
+}
+
+// recovered waits until all pods of a component are ready.
+func (c *chaos) recovered(ctx context.Context, k component) error {
+	return silent().until(ctx, recovery, func(ctx context.Context) (string, error) { return c.unready(ctx, []component{k}) })
+}
+
+// hold keeps others from a component, until the returned function is called.
+func (c *chaos) hold(k component) func() {
+	c.mu.Lock()
+	m := c.units[k.String()]
+	if m == nil {
+		m = &sync.Mutex{}
+		c.units[k.String()] = m
+	}
+	c.mu.Unlock()
+	m.Lock()
+	return m.Unlock
+}
+
+// choose chooses a component of a way, and holds it. For the VIP, it is the one with the service's addresses half of
+// the time.
+func (c *chaos) choose(ctx context.Context, h hand) (component, pod, func(), error) {
+	candidates := slices.DeleteFunc(slices.Concat(c.components(), egressComponents()), func(k component) bool { return !slices.Contains(k.ways, h.way) })
+	k, preferred := candidates[h.IntN(len(candidates))], ""
+	if h.way == wayVIP && h.IntN(2) == 0 {
+		primary, err := c.primary(ctx)
+		if err != nil {
+			return k, pod{}, nil, err
+		}
+		i := slices.IndexFunc(candidates, func(k component) bool { return k.hosts && k.cluster == primary.cluster })
+		if i >= 0 {
+			k, preferred = candidates[i], primary.name
+		}
+	}
+	release := c.hold(k)
+	if err := c.recovered(ctx, k); err != nil {
+		release()
+		return k, pod{}, nil, err
+	}
+	pods, err := c.listPods(ctx, k)
+	if err != nil {
+		release()
+		return k, pod{}, nil, err
+	}
+	return k, choosePod(pods, preferred, h), release, nil
+}
+
+// choosePod chooses the preferred pod, or one of those that have started again least often: kubelet waits longer
+// each time.
+func choosePod(pods []pod, preferred string, h hand) pod {
+	if i := slices.IndexFunc(pods, func(p pod) bool { return p.Metadata.Name == preferred }); i >= 0 {
+		return pods[i]
+	}
+	fewest := slices.MinFunc(pods, func(a, b pod) int { return a.restarts() - b.restarts() }).restarts()
+	pods = slices.DeleteFunc(pods, func(p pod) bool { return p.restarts() > fewest })
+	return pods[h.IntN(len(pods))]
+}
+
+// primary returns the pod that has the shared service's addresses.
+func (c *chaos) primary(ctx context.Context) (podName, error) {
+	st, err := c.tailnet.state(ctx)
+	if err != nil {
+		return podName{}, err
+	}
+	for _, s := range st.Services {
+		if s.Name == "svc:"+sharedName {
+			return c.pods[s.Primary], nil
+		}
+	}
+	return podName{}, errors.Errorf("the tailnet has no svc:%s", sharedName)
+}
+
+// isPrimary reports whether a pod has the shared service's addresses.
+func (c *chaos) isPrimary(ctx context.Context, k component, p pod) (bool, error) {
+	if !k.hosts {
+		return false, nil
+	}
+	primary, err := c.primary(ctx)
+	return primary == podName{cluster: k.cluster, name: p.Metadata.Name}, err
+}
+
+// processes returns the processes of a pod's containers, without the one that holds its network.
+func processes(p pod) ([]int, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot list processes")
+	}
+	var out []int
+	for _, f := range files {
+		groups, err := os.ReadFile(f) //nolint:gosec // A file of the kernel.
+		if err != nil {
+			continue // It has ended.
+		}
+		if !slices.ContainsFunc(p.Status.ContainerStatuses, func(s containerStatus) bool {
+			_, id, ok := strings.Cut(s.ContainerID, "://")
+			return ok && strings.Contains(string(groups), "/pod"+p.Metadata.UID+"/"+id)
+		}) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot read the number of a process")
+		}
+		out = append(out, pid)
+	}
+	if len(out) == 0 {
+		return nil, errors.Errorf("pod %s has no processes", p.Metadata.Name)
+	}
+	return out, nil
+}
+
+// sendSignal sends a signal to processes. One that has ended meanwhile is none.
+func sendSignal(s syscall.Signal, pids ...int) error {
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return errors.Wrapf(err, "cannot signal process %d", pid)
+		}
+	}
+	return nil
+}
+
+// command returns the name of a process's program.
+func command(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return "a process"
+	}
+	return strings.TrimSpace(string(b))
+}
