@@ -54,6 +54,11 @@ demo: ## Bring up a cluster and a tailnet on this machine, and reach a pod throu
 demo-clusters: ## Bring up three clusters that share a service, end them in different ways under load, and print which requests are lost; takes ten minutes.
 	$(DEMO) clusters --version=$(VERSION) --flavour=$(FLAVOUR)
 
+.PHONY: chaos
+chaos: ## Bring up the same three clusters, have faults happen at random under load, and print what each costs; takes an hour. SEED=N repeats the choices.
+	@mkdir -p $(OUT)
+	$(DEMO) chaos --version=$(VERSION) --flavour=$(FLAVOUR) --log=$(OUT)/chaos.json $(if $(SEED),--seed=$(SEED))
+
 .PHONY: demo-down
 demo-down: ## Take the demo down, without a trace beside the cache.
 	$(DEMO) down

@@ -25,6 +25,7 @@ type loadCmd struct {
 	serverFlags
 
 	URL            string        `arg:"" help:"URL to request repeatedly."`
+	Protocol       string        `default:"http" enum:"http,grpc,tcp" help:"What to send to the URL's address: requests of HTTP, calls of gRPC's service for health checks, or the bytes of a request of HTTP/1.0, each on a new TCP connection that the server must close."`
 	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"The client: a client of the tailnet, or the cluster's node, which resolves names of Services."`
 	First          bool          `xor:"end" help:"End after the first response."`
 	Stopped        bool          `name:"gone" xor:"end" help:"End when responses have begun and stopped again. A line on stderr reports the first response."`
@@ -60,7 +61,7 @@ func (c *loadCmd) Run(r runtime) error {
 			return tailnet.Dial(ctx, socket, network, addr)
 		}
 	}
-	o := load.Options{Client: h.Clients, Workers: c.Workers, Rate: c.Rate, Timeout: c.Timeout}
+	o := load.Options{Client: c.clients(h), Workers: c.Workers, Rate: c.Rate, Timeout: c.Timeout}
 	if c.First || c.Stopped {
 		o.Interval = c.Interval
 	}
@@ -77,6 +78,18 @@ func (c *loadCmd) Run(r runtime) error {
 		report = load.Run(ctx, o)
 	}
 	return errors.Join(errors.Wrapf(failed, "%q", c.URL), errors.Wrap(json.NewEncoder(os.Stdout).Encode(report), "cannot print the report"))
+}
+
+// clients returns the clients of the protocol.
+func (c *loadCmd) clients(h load.HTTP) func(worker int) load.Client {
+	switch c.Protocol {
+	case "grpc":
+		return load.GRPC{Target: h.Targets[0], Dial: h.Dial}.Clients
+	case "tcp":
+		return load.TCP{Target: h.Targets[0], Dial: h.Dial}.Clients
+	default:
+		return h.Clients
+	}
 }
 
 // planned returns the plan of the command's cluster.

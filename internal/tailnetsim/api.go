@@ -182,7 +182,7 @@ func writeError(w http.ResponseWriter, status int, msg string) {
 	writeJSON(w, status, map[string]string{"message": msg})
 }
 
-func (s *Server) now() time.Time { return time.Now() }
+func (s *Server) now() time.Time { return time.Now().Add(time.Duration(s.clockOffset.Load())) }
 
 // nonNil makes an empty list of no list, as the API has it.
 func nonNil(values []string) []string {

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tailscale.com/derp/derpserver"
@@ -59,8 +60,10 @@ type Server struct {
 	stale    staleness
 	work     work
 	switches Switches
-	foreign  foreignFields
-	c2n      map[string]*c2nCall
+	// clockOffset is that of the switches, in nanoseconds, for readers without mu.
+	clockOffset atomic.Int64
+	foreign     foreignFields
+	c2n         map[string]*c2nCall
 	// replies are those that Lag.API repeats, by path and query.
 	replies map[string]*oldReply
 	derpMap *tailcfg.DERPMap
@@ -82,6 +85,7 @@ func New(o Options) (*Server, error) {
 		c2n:     map[string]*c2nCall{},
 		derpMap: &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}, OmitDefaultRegions: true},
 	}
+	s.clockOffset.Store(int64(o.Switches.ClockOffset.Duration))
 	s.st = newState()
 	s.st.Policy = o.Policy
 	s.st.DNS.MagicDNS = true
@@ -200,6 +204,7 @@ func (s *Server) Close() error {
 // ServeHTTP routes to the faces. A panic below becomes a 500.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.recover(w, r)
+	w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
 	s.withFaults(http.HandlerFunc(s.route)).ServeHTTP(w, r)
 }
 

@@ -86,6 +86,9 @@ type Switches struct {
 	// operator reckons with 15 s (tailscale.com/kube/services, services.go);
 	// tailscale/tailscale#20661 reports minutes. Default 0.
 	FailoverDelay tstime.GoDuration `json:"failoverDelay,omitzero"`
+	// ClockOffset is how far the clock of Tailscale's servers is ahead of this machine's, or behind it
+	// if negative: in replies, in their Date header, and for what expires. Default 0.
+	ClockOffset tstime.GoDuration `json:"clockOffset,omitzero"`
 	// NoPrimary are services without a primary host.
 	NoPrimary NoPrimary `json:"noPrimary,omitzero"`
 	// Annotations limits the annotations of services. No source publishes limits.
@@ -275,6 +278,7 @@ func (s *Server) SetSwitches(change func(w *Switches)) error {
 		return errors.Wrap(err, "cannot keep the policy file")
 	}
 	s.switches, s.policy = w, p
+	s.clockOffset.Store(int64(w.ClockOffset.Duration))
 	s.changedLocked()
 	return nil
 }

@@ -35,6 +35,34 @@ func set(t *testing.T, r *simtest.Running, change func(w *tailnetsim.Switches)) 
 	mustDo(t, r.SetSwitches(change))
 }
 
+// TestClockOffset checks that replies have the time of a server whose clock is wrong.
+func TestClockOffset(t *testing.T) {
+	r := simtest.StartAPI(t, simtest.AutoApprove)
+	for name, offset := range map[string]time.Duration{"Ahead": 5 * time.Minute, "Behind": -5 * time.Minute, "Right": 0} {
+		t.Run(name, func(t *testing.T) {
+			set(t, r, func(w *tailnetsim.Switches) { w.ClockOffset = tstime.GoDuration{Duration: offset} })
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+"/sim/state", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := res.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			at, err := http.ParseTime(res.Header.Get("Date"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := time.Until(at) - offset; d.Abs() > time.Minute {
+				t.Errorf("with an offset of %s: the Date is off by %s more", offset, d)
+			}
+		})
+	}
+}
+
 func TestFailoverDelay(t *testing.T) {
 	r := simtest.StartAPI(t, simtest.AutoApprove)
 	createService(t, r)
