@@ -23,14 +23,34 @@ import (
 const (
 	egressName   = "out"
 	egressTarget = "device"
+	grpcTarget   = "grpc"
 	devicePort   = 8080
+	grpcPort     = 5000
+
+	// grpcName is the service of the servers of gRPC, and tcpPort that of the Gateway's listener for TCP.
+	grpcName = "shared-grpc"
+	tcpPort  = 9000
+)
+
+// Protocols of loads, as lab load names them.
+const (
+	protocolHTTP = "http"
+	protocolGRPC = "grpc"
+	protocolTCP  = "tcp"
 )
 
 // egressClusters are the clusters with egress, and those that are cut off: the Gateway's client is in cluster one.
 var egressClusters = []string{secondCluster, thirdCluster}
 
-//go:embed chaos.yaml
-var egressManifest string
+// Manifests of the trial: egress of two clusters, the servers of gRPC in each one, and the Gateway of the first one.
+var (
+	//go:embed chaos.yaml
+	egressManifest string
+	//go:embed chaos-servers.yaml
+	serversManifest []byte
+	//go:embed chaos-routes.yaml
+	routesManifest []byte
+)
 
 type chaosCmd struct {
 	options
@@ -42,6 +62,7 @@ type chaosCmd struct {
 	Faults   []string      `placeholder:"NAME" help:"Faults to choose from, instead of all. An unknown name prints all names."`
 	Rate     float64       `default:"10" help:"Requests a second of each load."`
 	Log      string        `help:"File for all faults and all lost requests, as JSON."`
+	Again    bool          `help:"Use the clusters that an earlier run with --keep has prepared."`
 	Keep     bool          `help:"Keep the objects at the end, instead of deleting them and checking that nothing of ours is left in the tailnet."`
 }
 
@@ -59,7 +80,11 @@ func (o *chaosCmd) Run(ctx context.Context) error {
 		return err
 	}
 	steps := append(c.trial.steps(), c.prepareSteps()...)
+	if o.Again {
+		steps = []step{{name: "find the clusters", action: c.find}}
+	}
 	steps = append(steps,
+		step{name: "list what there is", action: c.takeStock},
 		step{name: fmt.Sprintf("send requests for %s without faults", o.Control), action: c.control},
 		step{name: fmt.Sprintf("send requests for %s with faults: --seed=%d", o.Duration, o.Seed), action: c.play},
 		step{name: "wait until everything is as it was", action: c.settle},
@@ -132,14 +157,6 @@ func (f flow) String() string {
 	return fmt.Sprintf("%s of %s, %s", f.way, f.client, f.protocol)
 }
 
-// source returns the client's place, as lab load names it.
-func (f flow) source() string {
-	if f.client == "" {
-		return "tailnet"
-	}
-	return "cluster"
-}
-
 // A flowResult is what a load found.
 type flowResult struct {
 	flow
@@ -150,17 +167,32 @@ type flowResult struct {
 // prepareSteps returns the steps between the installation and the loads.
 func (c *chaos) prepareSteps() []step {
 	return []step{
-		{name: "give each set of proxies a second pod", action: c.addReplicas},
+		{name: "add servers of gRPC, and a second pod to each set of proxies", action: c.addPods},
 		{name: "reach a device of the tailnet from clusters two and three", action: c.addEgress},
 		{name: "balance requests that change nothing over all clusters", action: c.balanceAll},
 		{name: "create objects that are not ours", action: c.addForeign},
-		{name: "list what there is", action: c.takeStock},
 	}
 }
 
-// addReplicas scales the proxies of the shared service.
-func (c *chaos) addReplicas(ctx context.Context, p *progress) error {
+// find finds the clusters of an earlier run.
+func (c *chaos) find(ctx context.Context, p *progress) error {
+	if err := c.labUp(ctx, p); err != nil {
+		return err
+	}
+	if err := c.findGateway(ctx, p); err != nil {
+		return err
+	}
+	var err error
+	c.tailnet, err = findTailnet(c.first().lab)
+	return err
+}
+
+// addPods adds the servers of gRPC, and scales the proxies of the shared services.
+func (c *chaos) addPods(ctx context.Context, p *progress) error {
 	for _, name := range clusterNames {
+		if _, err := c.members[name].lab.kubectl(ctx, serversManifest, "apply", "--server-side", "-f", "-"); err != nil {
+			return err
+		}
 		if err := c.members[name].patch(ctx, endpoints, quickstart, sharedName, `{"spec":{"proxy":{"replicas":2}}}`); err != nil {
 			return err
 		}
@@ -171,7 +203,7 @@ func (c *chaos) addReplicas(ctx context.Context, p *progress) error {
 // addEgress applies the egress of two clusters.
 func (c *chaos) addEgress(ctx context.Context, p *progress) error {
 	var err error
-	if c.tailnet, err = findTailnet(ctx, c.first().lab); err != nil {
+	if c.tailnet, err = findTailnet(c.first().lab); err != nil {
 		return err
 	}
 	manifest := strings.ReplaceAll(egressManifest, "DEVICE", "client."+c.tailnet.domain)
@@ -186,7 +218,7 @@ func (c *chaos) addEgress(ctx context.Context, p *progress) error {
 			if err != nil {
 				return "", err
 			}
-			if found != "2" {
+			if found != "2 2" {
 				return fmt.Sprintf("ready proxies to the device in cluster %s: %q", name, found), nil
 			}
 		}
@@ -194,30 +226,71 @@ func (c *chaos) addEgress(ctx context.Context, p *progress) error {
 	})
 }
 
-// balanceAll has the Gateway send requests to all clusters. It accepts only GET, so Envoy may repeat each of them.
+// balanceAll has the Gateway send requests to all clusters, by routes of each protocol.
 func (c *chaos) balanceAll(ctx context.Context, p *progress) error {
-	if err := c.first().patch(ctx, "httproutes.gateway.networking.k8s.io", quickstart, sharedName,
-		fmt.Sprintf(`{"spec":{"rules":[{"matches":[{"method":"GET"}],"backendRefs":[{"group":"gateway.tailscale.com","kind":"TailscaleServices","name":%q,"port":80}]}]}}`, sharedName)); err != nil {
+	if _, err := c.first().lab.kubectl(ctx, routesManifest, "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
 		return err
 	}
 	if err := c.balance(ctx, `"affinity":"Global"`); err != nil {
 		return err
 	}
-	_, err := c.answeredFrom(ctx, p, clusterNames...)
-	return err
+	if _, err := c.answeredFrom(ctx, p, clusterNames...); err != nil {
+		return err
+	}
+	return p.until(ctx, 5*time.Minute, func(ctx context.Context) (string, error) {
+		for _, f := range c.flows() {
+			if err := c.answersOnce(ctx, f); err != nil {
+				return f.String() + ": " + err.Error(), nil
+			}
+		}
+		return "", nil
+	})
 }
 
 // flows returns the loads on all ways.
 func (c *chaos) flows() []flow {
+	vip := func(name string, port int) string {
+		return fmt.Sprintf("http://%s.%s:%d/", name, c.tailnet.domain, port)
+	}
+	gateway := func(port int) string { return fmt.Sprintf("%s:%d/", strings.TrimSuffix(c.url, "/"), port) }
 	out := []flow{
-		{way: wayVIP, protocol: "http", url: fmt.Sprintf("http://%s.%s/", sharedName, c.tailnet.domain)},
-		{way: wayEnvoy, protocol: "http", client: firstCluster, url: c.url},
+		{way: wayVIP, protocol: protocolHTTP, url: vip(sharedName, 80)},
+		{way: wayVIP, protocol: protocolGRPC, url: vip(grpcName, grpcPort)},
+		{way: wayVIP, protocol: protocolTCP, url: vip(sharedName, 80)},
+		{way: wayEnvoy, protocol: protocolHTTP, client: firstCluster, url: gateway(80)},
+		{way: wayEnvoy, protocol: protocolGRPC, client: firstCluster, url: gateway(grpcPort)},
+		{way: wayEnvoy, protocol: protocolTCP, client: firstCluster, url: gateway(tcpPort)},
 	}
 	for _, name := range egressClusters {
-		host := fmt.Sprintf("%s.%s.svc.cluster.local", names.EndpointService(egressName, egressTarget), quickstart)
-		out = append(out, flow{way: wayEgress, protocol: "http", client: name, url: fmt.Sprintf("http://%s:%d/hostname", host, devicePort)})
+		at := func(target string, port int) string {
+			return fmt.Sprintf("http://%s.%s.svc.cluster.local:%d/hostname", names.EndpointService(egressName, target), quickstart, port)
+		}
+		out = append(out,
+			flow{way: wayEgress, protocol: protocolHTTP, client: name, url: at(egressTarget, devicePort)},
+			flow{way: wayEgress, protocol: protocolGRPC, client: name, url: at(grpcTarget, grpcPort)},
+			flow{way: wayEgress, protocol: protocolTCP, client: name, url: at(egressTarget, devicePort)},
+		)
 	}
 	return out
+}
+
+// loadArgs returns the arguments of lab load for a flow.
+func (f flow) loadArgs() []string {
+	from := "cluster"
+	if f.client == "" {
+		from = "tailnet"
+	}
+	return []string{"--from=" + from, "--protocol=" + f.protocol, f.url}
+}
+
+// answersOnce returns an error unless a request of a flow is answered soon.
+func (c *chaos) answersOnce(ctx context.Context, f flow) error {
+	l, err := load.StartClusterProcess(ctx, c.first().lab.labBin, f.client, append(f.loadArgs(), "--first", "--for=5s")...)
+	if err != nil {
+		return err
+	}
+	_, err = l.Wait()
+	return err
 }
 
 // requestTimeout is how long clients wait for an answer.
@@ -229,10 +302,8 @@ func (c *chaos) underLoads(ctx context.Context, fn func(ctx context.Context) err
 	flows := c.flows()
 	for _, f := range flows {
 		// Enough clients to keep the rate while all of them wait.
-		args := []string{
-			fmt.Sprintf("--workers=%d", int(c.settings.Rate*requestTimeout.Seconds())), fmt.Sprintf("--rate=%g", c.settings.Rate),
-			fmt.Sprintf("--timeout=%s", requestTimeout), "--for=24h", "--from=" + f.source(), f.url,
-		}
+		args := append(f.loadArgs(), fmt.Sprintf("--workers=%d", int(c.settings.Rate*requestTimeout.Seconds())), fmt.Sprintf("--rate=%g", c.settings.Rate),
+			fmt.Sprintf("--timeout=%s", requestTimeout), "--for=24h")
 		l, err := load.StartClusterProcess(ctx, c.first().lab.labBin, f.client, args...)
 		if err != nil {
 			return nil, err

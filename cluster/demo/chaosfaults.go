@@ -43,6 +43,7 @@ const (
 	actorFailures  = "failures"
 	actorClusters  = "clusters"
 	actorTailnet   = "tailnet"
+	actorClocks    = "clocks"
 )
 
 // faults returns all faults.
@@ -56,6 +57,8 @@ func (c *chaos) faults() []fault {
 		{name: "cluster-cut-controllers-stopped", common: true, actor: actorClusters, happen: (*chaos).cutClusterStopped},
 		{name: "controller-killed", common: true, actor: actorClusters, happen: (*chaos).killController},
 		{name: "control-refuses", common: true, actor: actorTailnet, happen: (*chaos).refuseControl},
+		{name: "record-time-off", common: true, actor: actorClocks, happen: (*chaos).skewRecord},
+		{name: "server-clock-off", common: true, actor: actorClocks, happen: (*chaos).skewServer},
 	}
 	for _, a := range []struct {
 		name  string

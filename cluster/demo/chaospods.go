@@ -55,6 +55,7 @@ func (c *chaos) components() []component {
 	for _, name := range clusterNames {
 		out = append(out,
 			component{name: "web servers", cluster: name, namespace: quickstart, prefix: name + "-", replicas: 2, ways: []way{wayVIP, wayEnvoy}, carries: true},
+			component{name: "servers of gRPC", cluster: name, namespace: quickstart, prefix: "grpc-", replicas: 2, ways: []way{wayVIP, wayEnvoy}, carries: true},
 			component{name: "ingress proxies", cluster: name, namespace: quickstart, prefix: "shared-ingress-", replicas: 2, ways: []way{wayVIP, wayEnvoy}, hosts: true, carries: true},
 		)
 	}

@@ -213,7 +213,7 @@ func (c *chaos) stock(ctx context.Context) (inventory, error) {
 
 // addForeign creates objects that are not ours, in the tailnet and in each cluster, and a service of each cluster.
 func (c *chaos) addForeign(ctx context.Context, p *progress) error {
-	if err := c.tailnet.send(ctx, http.MethodPost, "/sim/devices", tailnetsim.Puppet{NodeID: "nForeignCNTRL", Hostname: foreign, Tags: []string{"tag:web"}}, nil); err != nil {
+	if err := c.tailnet.send(ctx, http.MethodPost, "/sim/devices", tailnetsim.Puppet{NodeID: "nForeignCNTRL", Hostname: foreign + "-device", Tags: []string{"tag:web"}}, nil); err != nil {
 		return err
 	}
 	if err := c.tailnet.api.Services().CreateOrUpdate(ctx, tailscale.Service{Name: "svc:" + foreign, Comment: "of someone else", Ports: []string{"tcp:443"}, Tags: []string{"tag:web"}}); err != nil {
@@ -271,7 +271,7 @@ func (c *chaos) takeStock(ctx context.Context, p *progress) error {
 		}
 		for name, s := range current.only(kindService) {
 			hosts := 2
-			if name == kindService+" svc:"+sharedName {
+			if name == kindService+" svc:"+sharedName || name == kindService+" svc:"+grpcName {
 				hosts *= len(clusterNames)
 			}
 			if n := strings.Count(s, `"ready"`); n != hosts {
@@ -344,7 +344,7 @@ func (c *chaos) clean(ctx context.Context, p *progress) error {
 
 // stays reports whether an object of the inventory is of Kubernetes, or of the user.
 func stays(name string) bool {
-	for _, object := range []string{"ConfigMap/kube-root-ca.crt", "ServiceAccount/default", "Service/web", "Secret/" + oauthSecret} {
+	for _, object := range []string{"ConfigMap/kube-root-ca.crt", "ServiceAccount/default", "Service/web", "Service/grpc", "Secret/" + oauthSecret} {
 		if strings.HasPrefix(name, kindObject+" "+object+" ") {
 			return true
 		}

@@ -40,7 +40,7 @@ func (b bystander) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // findTailnet returns a view of the lab's tailnet.
-func findTailnet(_ context.Context, l *lab) (*tailnetView, error) {
+func findTailnet(l *lab) (*tailnetView, error) {
 	secret, err := os.ReadFile(l.clientSecretFile)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read the OAuth client's secret")

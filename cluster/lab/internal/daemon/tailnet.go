@@ -205,6 +205,19 @@ func clientServer(bin map[string]string) component.Component {
 	}
 }
 
+// clientGRPCServer returns the server of gRPC behind every client. Like in Kubernetes' image, it serves HTTP, too.
+func clientGRPCServer(bin map[string]string) component.Component {
+	return component.Component{
+		Name: "client-grpc-server", Program: "agnhost", Namespace: plan.ClientNamespace,
+		Command: []string{
+			bin["agnhost"], "grpc-health-checking",
+			"--port", strconv.Itoa(plan.ClientGRPCPort),
+			"--http-port", strconv.Itoa(plan.ClientGRPCPort + 1),
+		},
+		Ready: component.Check{URL: "http://" + net.JoinHostPort(plan.ClientAddress, strconv.Itoa(plan.ClientGRPCPort+1)) + "/make-serving"},
+	}
+}
+
 // enableRoutes lets peers use all routes that a client advertises, as an admin
 // would.
 func (d *Daemon) enableRoutes(ctx context.Context, t plan.Tailnet, name string, routes []string) error {

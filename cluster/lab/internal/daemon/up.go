@@ -232,7 +232,7 @@ func (d *Daemon) images(ctx context.Context) error {
 }
 
 // outside starts the servers that all tailnets and clusters share: the ACME server, and
-// the server behind the tailnets' clients.
+// the servers behind the tailnets' clients.
 func (d *Daemon) outside(ctx context.Context) error {
 	err := d.progress.run("ACME server", func(say func(string)) error {
 		if err := d.start(ctx, acmeServer(d.cfg.Paths, d.cfg.Bin[acme]), componentLimit, say); err != nil {
@@ -243,8 +243,11 @@ func (d *Daemon) outside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.progress.run("server behind tailnet clients", func(say func(string)) error {
-		return d.start(ctx, clientServer(d.cfg.Bin), componentLimit, say)
+	return d.progress.run("servers behind tailnet clients", func(say func(string)) error {
+		if err := d.start(ctx, clientServer(d.cfg.Bin), componentLimit, say); err != nil {
+			return err
+		}
+		return d.start(ctx, clientGRPCServer(d.cfg.Bin), componentLimit, say)
 	})
 }
 

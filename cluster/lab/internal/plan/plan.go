@@ -27,6 +27,8 @@ const (
 	// every tailnet client of the lab serves.
 	ClientHTTPPort = 8080
 	ClientUDPPort  = 8081
+	// ClientGRPCPort is the port of gRPC's service for health checks, which they serve, too.
+	ClientGRPCPort = 5000
 	// HostBehindClients is an address of ClientNamespace that is in no tailnet,
 	// unless a client is a subnet router for it.
 	HostBehindClients = "10.99.0.5"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/kubernetes/test/images/agnhost/connect"
+	grpchealthchecking "k8s.io/kubernetes/test/images/agnhost/grpc-health-checking"
 	"k8s.io/kubernetes/test/images/agnhost/netexec"
 	"k8s.io/kubernetes/test/images/agnhost/pause"
 	servehostname "k8s.io/kubernetes/test/images/agnhost/serve-hostname"
@@ -17,7 +18,7 @@ import (
 
 func main() {
 	root := &cobra.Command{Use: "agnhost", SilenceUsage: true}
-	root.AddCommand(connect.CmdConnect, netexec.CmdNetexec, pause.CmdPause, servehostname.CmdServeHostname)
+	root.AddCommand(connect.CmdConnect, grpchealthchecking.CmdGrpcHealthChecking, netexec.CmdNetexec, pause.CmdPause, servehostname.CmdServeHostname)
 	if err := root.Execute(); err != nil {
 		os.Exit(1)
 	}
