@@ -7,11 +7,14 @@ import (
 	"context"
 	_ "embed" // For the egress of the trial.
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -58,11 +61,12 @@ type chaosCmd struct {
 	Seed     uint64        `help:"Seed of the random choices. It repeats the order of the faults, and the choices between pods. By default, a new one, which is printed."`
 	Duration time.Duration `default:"20m" help:"How long faults happen, at least: the run goes on until each fault has hit each way --hits times."`
 	Control  time.Duration `default:"2m" help:"How long the same loads run without faults, before the faults."`
+	Limit    time.Duration `default:"90m" help:"How long faults happen, at most: on a slow machine, the goal for --hits may be missed."`
 	Hits     int           `default:"10" help:"How many times each fault hits each way, at least."`
 	Faults   []string      `placeholder:"NAME" help:"Faults to choose from, instead of all. An unknown name prints all names."`
-	Rate     float64       `default:"10" help:"Requests a second of each load."`
+	Rate     float64       `default:"12" help:"Requests a second on each way: half of them by HTTP, and the others by gRPC and TCP."`
 	Log      string        `help:"File for all faults and all lost requests, as JSON."`
-	Again    bool          `help:"Use the clusters that an earlier run with --keep has prepared."`
+	Reuse    bool          `help:"Use the clusters that an earlier run with --keep has prepared."`
 	Keep     bool          `help:"Keep the objects at the end, instead of deleting them and checking that nothing of ours is left in the tailnet."`
 }
 
@@ -73,14 +77,14 @@ func (o *chaosCmd) Run(ctx context.Context) error {
 	}
 	c := &chaos{
 		trial:    &trial{members: map[string]*demo{}, stopped: map[string][]controller{}, options: o.options},
-		settings: *o, units: map[string]*sync.Mutex{}, pods: map[string]podName{},
+		settings: *o, units: map[string]*sync.Mutex{}, kubes: map[string]kubernetes.Interface{}, pods: map[string]podName{},
 	}
 	var err error
 	if c.deck, err = newDeck(c.faults(), o.Faults, o.Hits); err != nil {
 		return err
 	}
 	steps := append(c.trial.steps(), c.prepareSteps()...)
-	if o.Again {
+	if o.Reuse {
 		steps = []step{{name: "find the clusters", action: c.find}}
 	}
 	steps = append(steps,
@@ -124,6 +128,7 @@ type chaos struct {
 	mu      sync.Mutex
 	strikes []strike
 	units   map[string]*sync.Mutex
+	kubes   map[string]kubernetes.Interface
 
 	// pods are the pods of proxies by the IDs of their devices.
 	pods map[string]podName
@@ -148,6 +153,9 @@ type flow struct {
 	// client is the cluster of the client, or empty for a client in the tailnet.
 	client string
 	url    string
+
+	// share is its part of the requests on the way.
+	share float64
 }
 
 func (f flow) String() string {
@@ -271,16 +279,25 @@ func (c *chaos) flows() []flow {
 			flow{way: wayEgress, protocol: protocolTCP, client: name, url: at(egressTarget, devicePort)},
 		)
 	}
+	for i, f := range out {
+		out[i].share = 0.25
+		if f.protocol == protocolHTTP {
+			out[i].share = 0.5
+		}
+		if f.way == wayEgress {
+			out[i].share /= float64(len(egressClusters))
+		}
+	}
 	return out
 }
 
 // loadArgs returns the arguments of lab load for a flow.
 func (f flow) loadArgs() []string {
-	from := "cluster"
+	place := "cluster"
 	if f.client == "" {
-		from = "tailnet"
+		place = "tailnet"
 	}
-	return []string{"--from=" + from, "--protocol=" + f.protocol, f.url}
+	return []string{"--from=" + place, "--protocol=" + f.protocol, f.url}
 }
 
 // answersOnce returns an error unless a request of a flow is answered soon.
@@ -302,9 +319,11 @@ func (c *chaos) underLoads(ctx context.Context, fn func(ctx context.Context) err
 	flows := c.flows()
 	for _, f := range flows {
 		// Enough clients to keep the rate while all of them wait.
-		args := append(f.loadArgs(), fmt.Sprintf("--workers=%d", int(c.settings.Rate*requestTimeout.Seconds())), fmt.Sprintf("--rate=%g", c.settings.Rate),
+		rate := f.share * c.settings.Rate
+		args := append(f.loadArgs(), fmt.Sprintf("--workers=%d", int(math.Ceil(rate*requestTimeout.Seconds()))), fmt.Sprintf("--rate=%g", rate),
 			fmt.Sprintf("--timeout=%s", requestTimeout), "--for=24h")
-		l, err := load.StartClusterProcess(ctx, c.first().lab.labBin, f.client, args...)
+		// An interrupt ends the faults first.
+		l, err := load.StartClusterProcess(context.WithoutCancel(ctx), c.first().lab.labBin, f.client, args...)
 		if err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ func TestLosses(t *testing.T) {
 		"Known":   {reason: "Later, the fault that began last is the cause.", flow: flow{way: wayVIP}, began: 6 * time.Second, cause: "errors"},
 		"Other":   {reason: "A fault of another way is no cause.", flow: flow{way: wayEnvoy}, began: 6 * time.Second, cause: "errors"},
 		"Far":     {reason: "Egress of a cluster does not need the proxies of another one.", flow: flow{way: wayEgress, client: "two"}, began: time.Second, cause: "errors"},
-		"Near":    {reason: "It needs those of its own.", flow: flow{way: wayEgress, client: "three"}, began: 40 * time.Second, cause: "far"},
+		"Near":    {reason: "It needs those of the client's cluster.", flow: flow{way: wayEgress, client: "three"}, began: 40 * time.Second, cause: "far"},
 		"None":    {reason: "Without a fault, there is no cause.", flow: flow{way: wayVIP}, began: 2 * time.Minute},
 	}
 	for name, tc := range cases {
@@ -100,10 +100,10 @@ func TestLosses(t *testing.T) {
 // TestGoals shows what misses a goal.
 func TestGoals(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	lost := func(n int, after time.Duration) []load.Failure {
+	lost := func(n int, delay time.Duration) []load.Failure {
 		out := make([]load.Failure, n)
 		for i := range out {
-			out[i] = load.Failure{Began: at.Add(after), Ended: at.Add(after + time.Second), Error: "refused"}
+			out[i] = load.Failure{Began: at.Add(delay), Ended: at.Add(delay + time.Second), Error: "refused"}
 		}
 		return out
 	}
@@ -122,7 +122,7 @@ func TestGoals(t *testing.T) {
 		"TooMany": {reason: "A third one is too many.", change: func(c *chaos) {
 			c.struck[0] = result(wayVIP, 20_000, 0, lost(3, 20*time.Second)...)
 		}, missed: []string{"VIP: requests lost"}},
-		"Envoy": {reason: "Envoy must lose none, whoever could know.", change: func(c *chaos) {
+		"Envoy": {reason: "Envoy must lose none, even while nobody can know.", change: func(c *chaos) {
 			c.struck[1] = result(wayEnvoy, 20_000, 0, lost(1, time.Second)...)
 		}, missed: []string{"Envoy: requests lost"}},
 		"Gap": {reason: "A gap is as long as the detection at most.", change: func(c *chaos) {
@@ -132,7 +132,7 @@ func TestGoals(t *testing.T) {
 			c.quiet = []flowResult{result(wayVIP, 100, 0, lost(1, 0)...)}
 		}, missed: []string{"requests lost without faults"}},
 		"Hits": {reason: "Each fault must hit each way.", change: func(c *chaos) { c.settings.Hits = 2 }, missed: []string{"hits of each fault"}},
-		"Findings": {reason: "What is missing is of ours, a record, or of others.", change: func(c *chaos) {
+		"Findings": {reason: "Each finding counts once: for records, for objects of others, or for ours.", change: func(c *chaos) {
 			c.findings = []string{"foreign svc:a is missing", "record svc:b is missing", "service svc:c is left over"}
 		}, missed: []string{"records lost", "objects of others", "other objects of ours"}},
 		"Problem": {reason: "Everything must recover.", change: func(c *chaos) { c.strikes[0].Problem = "not ready" }, missed: []string{"faults without a recovery"}},

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -25,8 +26,9 @@ type fault struct {
 	common bool
 
 	// actor is who lets it happen. The faults of an actor happen one after the other, and those of different
-	// actors at the same time.
-	actor string
+	// actors at the same time. parallel is the number of actors for a fault that takes long.
+	actor    string
+	parallel int
 
 	// happen lets the fault happen, and returns once everything has recovered from it.
 	happen func(c *chaos, ctx context.Context, h hand, s *strike) error
@@ -82,13 +84,13 @@ type deck map[string][]card
 
 // newDeck returns a deck that has each fault as often as it must hit each way. names select faults.
 func newDeck(faults []fault, names []string, hits int) (deck, error) {
-	var known []string
+	var all []string
 	for _, f := range faults {
-		known = append(known, f.name)
+		all = append(all, f.name)
 	}
 	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, errors.Errorf("there is no fault %q, only %s", name, strings.Join(known, ", "))
+		if !slices.Contains(all, name) {
+			return nil, errors.Errorf("there is no fault %q, only %s", name, strings.Join(all, ", "))
 		}
 	}
 	out := deck{}
@@ -104,8 +106,12 @@ func newDeck(faults []fault, names []string, hits int) (deck, error) {
 			if !f.common {
 				actor += " of " + string(w)
 			}
-			for range hits {
-				out[actor] = append(out[actor], card{fault: f, way: w})
+			for i := range hits {
+				name := actor
+				if f.parallel > 1 {
+					name = fmt.Sprintf("%s, %d", actor, i%f.parallel)
+				}
+				out[name] = append(out[name], card{fault: f, way: w})
 			}
 		}
 	}
@@ -124,7 +130,8 @@ func random(seed uint64, actor string) *rand.Rand {
 // playDeck has each actor play its cards in a random order, and again until the time has passed. An actor stops
 // between two faults.
 func (c *chaos) playDeck(ctx context.Context, p *progress) error {
-	end := time.Now().Add(c.settings.Duration)
+	began := time.Now()
+	end, limit := began.Add(c.settings.Duration), began.Add(c.settings.Limit)
 	actors, ctx := errgroup.WithContext(ctx)
 	for name, cards := range c.deck {
 		actors.Go(func() error {
@@ -132,15 +139,14 @@ func (c *chaos) playDeck(ctx context.Context, p *progress) error {
 			for round := 0; round == 0 || time.Now().Before(end); round++ {
 				r.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
 				for i, k := range cards {
-					if round > 0 && time.Now().After(end) {
-						break
+					if at := time.Now(); at.After(limit) || (round > 0 && at.After(end)) {
+						return nil
 					}
 					if err := c.strikeWith(ctx, p, k, r); err != nil {
 						return errors.Wrapf(err, "%s, fault %d of %d", k.name, i+1, len(cards))
 					}
 				}
 			}
-			p.printf("      %6s  %s: all %d faults have happened\n", since(p.began), name, len(cards))
 			return nil
 		})
 	}

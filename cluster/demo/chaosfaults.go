@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -49,7 +52,8 @@ const (
 // faults returns all faults.
 func (c *chaos) faults() []fault {
 	out := []fault{
-		{name: "pod-deleted", actor: actorDeletions, happen: (*chaos).deletePod},
+		// A proxy takes its grace period of two minutes while clients keep connections.
+		{name: "pod-deleted", actor: actorDeletions, parallel: 3, happen: (*chaos).deletePod},
 		{name: "pod-killed", actor: actorFailures, happen: (*chaos).killPod},
 		{name: "process-killed", actor: actorFailures, happen: (*chaos).killProcess},
 		{name: "link-cut", actor: actorFailures, happen: (*chaos).cutLink},
@@ -91,19 +95,19 @@ func (c *chaos) deletePod(ctx context.Context, h hand, s *strike) error {
 	}
 	defer release()
 	s.begin(k, p)
-	if _, err := c.members[k.cluster].lab.kubectl(ctx, nil, "delete", "pod", p.Metadata.Name, "--namespace="+k.namespace, "--wait=false"); err != nil {
+	if _, err := c.members[k.cluster].lab.kubectl(ctx, nil, "delete", "pod", p.Name, "--namespace="+k.namespace, "--wait=false"); err != nil {
 		return err
 	}
 	return c.recovered(ctx, k)
 }
 
 // begin records what a fault hits.
-func (s *strike) begin(k component, p pod) {
-	s.Began, s.Ways, s.Cluster, s.Target = time.Now(), k.ways, k.cluster, fmt.Sprintf("%s of the %s", p.Metadata.Name, k)
+func (s *strike) begin(k component, p corev1.Pod) {
+	s.Began, s.Ways, s.Cluster, s.Target = time.Now(), k.ways, k.cluster, fmt.Sprintf("%s of the %s", p.Name, k)
 }
 
 // suddenly has a fault hit a pod without a warning, while no cluster is cut off.
-func (c *chaos) suddenly(ctx context.Context, h hand, s *strike, happen func(component, pod) error) error {
+func (c *chaos) suddenly(ctx context.Context, h hand, s *strike, happen func(component, corev1.Pod) error) error {
 	k, p, release, err := c.choose(ctx, h)
 	if err != nil {
 		return err
@@ -132,11 +136,11 @@ func (c *chaos) suddenly(ctx context.Context, h hand, s *strike, happen func(com
 
 // killPod kills all processes of a pod, and removes it.
 func (c *chaos) killPod(ctx context.Context, h hand, s *strike) error {
-	return c.suddenly(ctx, h, s, func(k component, p pod) error { return c.kill(ctx, k, p) })
+	return c.suddenly(ctx, h, s, func(k component, p corev1.Pod) error { return c.kill(ctx, k, p) })
 }
 
 // kill kills all processes of a pod, and removes it.
-func (c *chaos) kill(ctx context.Context, k component, p pod) error {
+func (c *chaos) kill(ctx context.Context, k component, p corev1.Pod) error {
 	pids, err := processes(p)
 	if err != nil {
 		return err
@@ -144,13 +148,13 @@ func (c *chaos) kill(ctx context.Context, k component, p pod) error {
 	if err := sendSignal(syscall.SIGKILL, pids...); err != nil {
 		return err
 	}
-	_, err = c.members[k.cluster].lab.kubectl(ctx, nil, "delete", "pod", p.Metadata.Name, "--namespace="+k.namespace, "--grace-period=0", "--force")
+	_, err = c.members[k.cluster].lab.kubectl(ctx, nil, "delete", "pod", p.Name, "--namespace="+k.namespace, "--grace-period=0", "--force")
 	return err
 }
 
 // killProcess kills a process of a pod, and waits until its container starts again.
 func (c *chaos) killProcess(ctx context.Context, h hand, s *strike) error {
-	return c.suddenly(ctx, h, s, func(k component, p pod) error {
+	return c.suddenly(ctx, h, s, func(k component, p corev1.Pod) error {
 		pids, err := processes(p)
 		if err != nil {
 			return err
@@ -166,7 +170,7 @@ func (c *chaos) killProcess(ctx context.Context, h hand, s *strike) error {
 				return "", err
 			}
 			for _, current := range pods {
-				if current.Metadata.UID == p.Metadata.UID && current.restarts() == p.restarts() {
+				if current.UID == p.UID && restarts(current) == restarts(p) {
 					return "no container has started again", nil
 				}
 			}
@@ -177,7 +181,7 @@ func (c *chaos) killProcess(ctx context.Context, h hand, s *strike) error {
 
 // cutLink drops all packets of a pod for a while. The pod sees a link that is up.
 func (c *chaos) cutLink(ctx context.Context, h hand, s *strike) error {
-	return c.suddenly(ctx, h, s, func(k component, p pod) error {
+	return c.suddenly(ctx, h, s, func(k component, p corev1.Pod) error {
 		link, err := c.link(ctx, k, p)
 		if err != nil {
 			return err
@@ -200,14 +204,14 @@ func (c *chaos) cutLink(ctx context.Context, h hand, s *strike) error {
 }
 
 // link returns the name of the bridge's port to which a pod is connected.
-func (c *chaos) link(ctx context.Context, k component, p pod) (string, error) {
+func (c *chaos) link(ctx context.Context, k component, p corev1.Pod) (string, error) {
 	pids, err := processes(p)
 	if err != nil {
 		return "", err
 	}
 	index, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/sys/class/net/eth0/iflink", pids[0]))
 	if err != nil {
-		return "", errors.Wrapf(err, "cannot read the link of pod %s", p.Metadata.Name)
+		return "", errors.Wrapf(err, "cannot read the link of pod %s", p.Name)
 	}
 	links, err := c.lab(ctx, "--cluster="+k.cluster, "exec", "ip", "-oneline", "link")
 	if err != nil {
@@ -219,7 +223,7 @@ func (c *chaos) link(ctx context.Context, k component, p pod) (string, error) {
 			return name, nil
 		}
 	}
-	return "", errors.Errorf("pod %s has no link %s", p.Metadata.Name, strings.TrimSpace(string(index)))
+	return "", errors.Errorf("pod %s has no link %s", p.Name, strings.TrimSpace(string(index)))
 }
 
 // setLink sets the state of a bridge's port.
@@ -278,7 +282,7 @@ func (c *chaos) cutOff(ctx context.Context, h hand, s *strike, stop func(cluster
 func (c *chaos) cutAlone(ctx context.Context, s *strike, cluster string, length time.Duration, stop func(cluster string) (func() error, error)) error {
 	c.network.Lock()
 	defer c.network.Unlock()
-	primary, err := c.primary(ctx)
+	primaries, err := c.primaries(ctx)
 	if err != nil {
 		return err
 	}
@@ -289,7 +293,7 @@ func (c *chaos) cutAlone(ctx context.Context, s *strike, cluster string, length 
 	s.Began, s.Cluster, s.Target = time.Now(), cluster, fmt.Sprintf("cluster %s for %s", cluster, length.Round(time.Second))
 	// The pods of the cluster have no other way to the tailnet, and control knows only of connections that end.
 	s.blind(wayEgress, length+readinessDetection)
-	if primary.cluster == cluster {
+	if slices.ContainsFunc(primaries, func(n podName) bool { return n.cluster == cluster }) {
 		s.blind(wayVIP, length+newsTime)
 	}
 	_, failed := c.lab(ctx, "--cluster="+cluster, "cluster-fault")

@@ -4,8 +4,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +15,11 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -92,52 +97,47 @@ func controllerComponents() []component {
 // A podName is a pod of a cluster.
 type podName struct{ cluster, name string }
 
-// A pod is what is read of a pod.
-type pod struct {
-	Metadata struct {
-		Name              string     `json:"name"`
-		UID               string     `json:"uid"`
-		DeletionTimestamp *time.Time `json:"deletionTimestamp"`
-	} `json:"metadata"`
-	Status struct {
-		Phase             string `json:"phase"`
-		Conditions        []condition
-		ContainerStatuses []containerStatus `json:"containerStatuses"`
-	} `json:"status"`
-}
-
-// A containerStatus is what is read of a container.
-type containerStatus struct {
-	ContainerID  string `json:"containerID"`
-	RestartCount int    `json:"restartCount"`
-}
-
 // ready reports whether a pod is ready and stays.
-func (p pod) ready() bool {
-	return p.Metadata.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c condition) bool { return c.Type == "Ready" && c.Status == "True" })
+func ready(p corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // restarts returns how often the containers of a pod were started again.
-func (p pod) restarts() int {
-	out := 0
+func restarts(p corev1.Pod) int32 {
+	var out int32
 	for _, s := range p.Status.ContainerStatuses {
 		out += s.RestartCount
 	}
 	return out
 }
 
-// listPods returns the pods of a component, without those of Jobs.
-func (c *chaos) listPods(ctx context.Context, k component) ([]pod, error) {
-	text, err := c.members[k.cluster].lab.kubectl(ctx, nil, "get", "pods", "--namespace="+k.namespace, "-o=json")
+// listPods returns the pods of a component, without those of Jobs. A process of kubectl for each of the many reads would
+// take the processor from what is tried.
+func (c *chaos) listPods(ctx context.Context, k component) ([]corev1.Pod, error) {
+	c.mu.Lock()
+	kube := c.kubes[k.cluster]
+	c.mu.Unlock()
+	if kube == nil {
+		config, err := clientcmd.BuildConfigFromFlags("", c.members[k.cluster].lab.kubeconfig)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot read the kubeconfig of cluster %s", k.cluster)
+		}
+		config.QPS, config.Burst = 50, 100
+		if kube, err = kubernetes.NewForConfig(config); err != nil {
+			return nil, errors.Wrapf(err, "cannot make a client of cluster %s", k.cluster)
+		}
+		c.mu.Lock()
+		c.kubes[k.cluster] = kube
+		c.mu.Unlock()
+	}
+	list, err := kube.CoreV1().Pods(k.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, err
+		return nil, errors.Wrapf(err, "cannot list pods of cluster %s", k.cluster)
 	}
-	var list struct{ Items []pod }
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, errors.Wrap(err, "cannot decode pods")
-	}
-	return slices.DeleteFunc(list.Items, func(p pod) bool {
-		return !strings.HasPrefix(p.Metadata.Name, k.prefix) || p.Status.Phase == "Succeeded"
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+		return !strings.HasPrefix(p.Name, k.prefix) || p.Status.Phase == corev1.PodSucceeded
 	}), nil
 }
 
@@ -148,14 +148,14 @@ func (c *chaos) unready(ctx context.Context, ks []component) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		ready := 0
+		n := 0
 		for _, p := range pods {
-			if p.ready() {
-				ready++
+			if ready(p) {
+				n++
 			}
 		}
-		if ready != k.replicas || len(pods) != k.replicas {
-			return fmt.Sprintf("%s: %d of %d pods are ready, and there are %d", k, ready, k.replicas, len(pods)), nil
+		if n != k.replicas || len(pods) != k.replicas {
+			return fmt.Sprintf("%s: %d of %d pods are ready, and there are %d", k, n, k.replicas, len(pods)), nil
 		}
 	}
 	return "", nil
@@ -181,14 +181,15 @@ func (c *chaos) hold(k component) func() {
 
 // choose chooses a component of a way, and holds it. For the VIP, it is the one with the service's addresses half of
 // the time.
-func (c *chaos) choose(ctx context.Context, h hand) (component, pod, func(), error) {
+func (c *chaos) choose(ctx context.Context, h hand) (component, corev1.Pod, func(), error) {
 	candidates := slices.DeleteFunc(slices.Concat(c.components(), egressComponents()), func(k component) bool { return !slices.Contains(k.ways, h.way) })
 	k, preferred := candidates[h.IntN(len(candidates))], ""
 	if h.way == wayVIP && h.IntN(2) == 0 {
-		primary, err := c.primary(ctx)
+		primaries, err := c.primaries(ctx)
 		if err != nil {
-			return k, pod{}, nil, err
+			return k, corev1.Pod{}, nil, err
 		}
+		primary := primaries[h.IntN(len(primaries))]
 		i := slices.IndexFunc(candidates, func(k component) bool { return k.hosts && k.cluster == primary.cluster })
 		if i >= 0 {
 			k, preferred = candidates[i], primary.name
@@ -197,52 +198,56 @@ func (c *chaos) choose(ctx context.Context, h hand) (component, pod, func(), err
 	release := c.hold(k)
 	if err := c.recovered(ctx, k); err != nil {
 		release()
-		return k, pod{}, nil, err
+		return k, corev1.Pod{}, nil, err
 	}
 	pods, err := c.listPods(ctx, k)
 	if err != nil {
 		release()
-		return k, pod{}, nil, err
+		return k, corev1.Pod{}, nil, err
 	}
 	return k, choosePod(pods, preferred, h), release, nil
 }
 
 // choosePod chooses the preferred pod, or one of those that have started again least often: kubelet waits longer
 // each time.
-func choosePod(pods []pod, preferred string, h hand) pod {
-	if i := slices.IndexFunc(pods, func(p pod) bool { return p.Metadata.Name == preferred }); i >= 0 {
+func choosePod(pods []corev1.Pod, preferred string, h hand) corev1.Pod {
+	if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == preferred }); i >= 0 {
 		return pods[i]
 	}
-	fewest := slices.MinFunc(pods, func(a, b pod) int { return a.restarts() - b.restarts() }).restarts()
-	pods = slices.DeleteFunc(pods, func(p pod) bool { return p.restarts() > fewest })
+	fewest := restarts(slices.MinFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(restarts(a), restarts(b)) }))
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return restarts(p) > fewest })
 	return pods[h.IntN(len(pods))]
 }
 
-// primary returns the pod that has the shared service's addresses.
-func (c *chaos) primary(ctx context.Context) (podName, error) {
+// primaries returns the pods that have the addresses of the shared services.
+func (c *chaos) primaries(ctx context.Context) ([]podName, error) {
 	st, err := c.tailnet.state(ctx)
 	if err != nil {
-		return podName{}, err
+		return nil, err
 	}
+	var out []podName
 	for _, s := range st.Services {
-		if s.Name == "svc:"+sharedName {
-			return c.pods[s.Primary], nil
+		if s.Name == "svc:"+sharedName || s.Name == "svc:"+grpcName {
+			out = append(out, c.pods[s.Primary])
 		}
 	}
-	return podName{}, errors.Errorf("the tailnet has no svc:%s", sharedName)
+	if len(out) == 0 {
+		return nil, errors.New("the tailnet has no shared services")
+	}
+	return out, nil
 }
 
-// isPrimary reports whether a pod has the shared service's addresses.
-func (c *chaos) isPrimary(ctx context.Context, k component, p pod) (bool, error) {
+// isPrimary reports whether a pod has the addresses of a shared service.
+func (c *chaos) isPrimary(ctx context.Context, k component, p corev1.Pod) (bool, error) {
 	if !k.hosts {
 		return false, nil
 	}
-	primary, err := c.primary(ctx)
-	return primary == podName{cluster: k.cluster, name: p.Metadata.Name}, err
+	primaries, err := c.primaries(ctx)
+	return slices.Contains(primaries, podName{cluster: k.cluster, name: p.Name}), err
 }
 
 // processes returns the processes of a pod's containers, without the one that holds its network.
-func processes(p pod) ([]int, error) {
+func processes(p corev1.Pod) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list processes")
@@ -253,9 +258,9 @@ func processes(p pod) ([]int, error) {
 		if err != nil {
 			continue // It has ended.
 		}
-		if !slices.ContainsFunc(p.Status.ContainerStatuses, func(s containerStatus) bool {
+		if !slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 			_, id, ok := strings.Cut(s.ContainerID, "://")
-			return ok && strings.Contains(string(groups), "/pod"+p.Metadata.UID+"/"+id)
+			return ok && strings.Contains(string(groups), "/pod"+string(p.UID)+"/"+id)
 		}) {
 			continue
 		}
@@ -266,7 +271,7 @@ func processes(p pod) ([]int, error) {
 		out = append(out, pid)
 	}
 	if len(out) == 0 {
-		return nil, errors.Errorf("pod %s has no processes", p.Metadata.Name)
+		return nil, errors.Errorf("pod %s has no processes", p.Name)
 	}
 	return out, nil
 }

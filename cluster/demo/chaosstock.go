@@ -27,7 +27,7 @@ var ownManifest string
 // ownService returns the name of the service that one cluster has alone.
 func ownService(cluster string) string { return "own-" + cluster }
 
-// Annotations and names by which ours are told from others.
+// Annotations and names that only ours have.
 const (
 	ownTag           = "tag:k8s"
 	ownKeys          = "tsgw "
@@ -292,7 +292,7 @@ func (c *chaos) takeStock(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// settle waits until everything is as it was before the faults. What differs in the end is a finding.
+// settle waits until everything is as it was before the faults. Each difference at the end is a finding.
 func (c *chaos) settle(ctx context.Context, p *progress) error {
 	if err := c.tailnet.setFaults(ctx); err != nil {
 		return err
@@ -333,7 +333,7 @@ func (c *chaos) clean(ctx context.Context, p *progress) error {
 		}
 	}
 	want := c.start.only(kindForeign)
-	// What the user has created beside the product stays.
+	// Objects of the user beside the product stay.
 	for name, value := range c.start.only(kindObject) {
 		if stays(name) {
 			want[name] = value
