@@ -184,7 +184,7 @@ func (c *chaos) prepareSteps() []step {
 
 // find finds the clusters of an earlier run.
 func (c *chaos) find(ctx context.Context, p *progress) error {
-	if err := c.labUp(ctx, p); err != nil {
+	if err := c.findLabs(ctx); err != nil {
 		return err
 	}
 	if err := c.findGateway(ctx, p); err != nil {

@@ -70,7 +70,7 @@ func TestDeck(t *testing.T) {
 func TestLosses(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(d) }
 	kill := strike{Fault: "kill", Ways: []way{wayVIP}, Began: at(0), Ended: at(0), Recovered: at(20 * time.Second), Blind: map[way]time.Time{wayVIP: at(5 * time.Second)}}
-	errors := strike{Fault: "errors", Ways: ways, Began: at(2 * time.Second), Ended: at(3 * time.Second), Recovered: at(30 * time.Second)}
+	refusals := strike{Fault: "errors", Ways: ways, Began: at(2 * time.Second), Ended: at(3 * time.Second), Recovered: at(30 * time.Second)}
 	far := strike{Fault: "far", Ways: []way{wayEgress}, Cluster: "three", Began: at(0), Recovered: at(time.Minute)}
 	cases := map[string]struct {
 		reason string
@@ -89,7 +89,7 @@ func TestLosses(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := flowResult{flow: tc.flow, report: load.Report{Failures: []load.Failure{{Began: at(tc.began), Ended: at(tc.began + 2*time.Second)}}}}
-			got := losses(f, []strike{kill, errors, far})
+			got := losses(f, []strike{kill, refusals, far})
 			if len(got) != 1 || got[0].Fault != tc.cause || got[0].Blind != tc.blind {
 				t.Errorf("\n%s\nlosses(...): got %+v, want the cause %q, blind: %t", tc.reason, got, tc.cause, tc.blind)
 			}

@@ -55,6 +55,9 @@ type strike struct {
 	// Ways are those that have what was hit.
 	Ways []way `json:"ways"`
 
+	// Direct reports that it hit what carries requests.
+	Direct bool `json:"direct,omitempty"`
+
 	// Target is what was hit, and Cluster where. No cluster means all.
 	Target  string `json:"target"`
 	Cluster string `json:"cluster,omitempty"`
@@ -127,27 +130,28 @@ func random(seed uint64, actor string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, stream)) //nolint:gosec // No secret.
 }
 
-// playDeck has each actor play its cards in a random order, and again until the time has passed. An actor stops
-// between two faults.
+// playDeck has each actor play its cards in a random order, evenly over the time. What takes longer goes on afterwards,
+// until the limit.
 func (c *chaos) playDeck(ctx context.Context, p *progress) error {
 	began := time.Now()
-	end, limit := began.Add(c.settings.Duration), began.Add(c.settings.Limit)
 	actors, ctx := errgroup.WithContext(ctx)
 	for name, cards := range c.deck {
 		actors.Go(func() error {
 			r := random(c.settings.Seed, name)
-			for round := 0; round == 0 || time.Now().Before(end); round++ {
-				r.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
-				for i, k := range cards {
-					if at := time.Now(); at.After(limit) || (round > 0 && at.After(end)) {
-						return nil
-					}
-					if err := c.strikeWith(ctx, p, k, r); err != nil {
-						return errors.Wrapf(err, "%s, fault %d of %d", k.name, i+1, len(cards))
-					}
+			r.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
+			for i, k := range cards {
+				at := began.Add(c.settings.Duration * time.Duration(i) / time.Duration(len(cards)))
+				if err := elapse(ctx, time.Until(at)); err != nil {
+					return err
+				}
+				if time.Since(began) > c.settings.Limit {
+					return nil
+				}
+				if err := c.strikeWith(ctx, p, k, r); err != nil {
+					return errors.Wrapf(err, "%s, fault %d of %d", k.name, i+1, len(cards))
 				}
 			}
-			return nil
+			return elapse(ctx, time.Until(began.Add(c.settings.Duration)))
 		})
 	}
 	return actors.Wait()

@@ -42,11 +42,12 @@ const (
 
 // Actors of faults. A fault of one way has an actor for each way.
 const (
-	actorDeletions = "deletions"
-	actorFailures  = "failures"
-	actorClusters  = "clusters"
-	actorTailnet   = "tailnet"
-	actorClocks    = "clocks"
+	actorDeletions   = "deletions"
+	actorFailures    = "failures"
+	actorClusters    = "clusters"
+	actorControllers = "controllers"
+	actorTailnet     = "tailnet"
+	actorClocks      = "clocks"
 )
 
 // faults returns all faults.
@@ -59,7 +60,7 @@ func (c *chaos) faults() []fault {
 		{name: "link-cut", actor: actorFailures, happen: (*chaos).cutLink},
 		{name: "cluster-cut", common: true, actor: actorClusters, happen: (*chaos).cutCluster},
 		{name: "cluster-cut-controllers-stopped", common: true, actor: actorClusters, happen: (*chaos).cutClusterStopped},
-		{name: "controller-killed", common: true, actor: actorClusters, happen: (*chaos).killController},
+		{name: "controller-killed", common: true, actor: actorControllers, happen: (*chaos).killController},
 		{name: "control-refuses", common: true, actor: actorTailnet, happen: (*chaos).refuseControl},
 		{name: "record-time-off", common: true, actor: actorClocks, happen: (*chaos).skewRecord},
 		{name: "server-clock-off", common: true, actor: actorClocks, happen: (*chaos).skewServer},
@@ -103,7 +104,7 @@ func (c *chaos) deletePod(ctx context.Context, h hand, s *strike) error {
 
 // begin records what a fault hits.
 func (s *strike) begin(k component, p corev1.Pod) {
-	s.Began, s.Ways, s.Cluster, s.Target = time.Now(), k.ways, k.cluster, fmt.Sprintf("%s of the %s", p.Name, k)
+	s.Began, s.Ways, s.Cluster, s.Direct, s.Target = time.Now(), k.ways, k.cluster, k.carries, fmt.Sprintf("%s of the %s", p.Name, k)
 }
 
 // suddenly has a fault hit a pod without a warning, while no cluster is cut off.
@@ -113,6 +114,14 @@ func (c *chaos) suddenly(ctx context.Context, h hand, s *strike, happen func(com
 		return err
 	}
 	defer release()
+	if err := c.suddenlyHit(ctx, s, k, p, happen); err != nil {
+		return err
+	}
+	return c.recovered(ctx, k)
+}
+
+// suddenlyHit returns once the services have a host again, so that a cluster that is cut off next does not take it.
+func (c *chaos) suddenlyHit(ctx context.Context, s *strike, k component, p corev1.Pod, happen func(component, corev1.Pod) error) error {
 	c.network.RLock()
 	defer c.network.RUnlock()
 	primary, err := c.isPrimary(ctx, k, p)
@@ -128,10 +137,16 @@ func (c *chaos) suddenly(ctx context.Context, h hand, s *strike, happen func(com
 			s.blind(w, d)
 		}
 	}
-	if err := happen(k, p); err != nil {
+	if err := happen(k, p); err != nil || !primary {
 		return err
 	}
-	return c.recovered(ctx, k)
+	return silent().until(ctx, recovery, func(ctx context.Context) (string, error) {
+		stays, err := c.isPrimary(ctx, k, p)
+		if err != nil || !stays {
+			return "", err
+		}
+		return c.unready(ctx, []component{k})
+	})
 }
 
 // killPod kills all processes of a pod, and removes it.
@@ -267,11 +282,18 @@ func (c *chaos) cutOff(ctx context.Context, h hand, s *strike, stop func(cluster
 	if err := c.cutAlone(ctx, s, cluster, length, stop); err != nil {
 		return err
 	}
-	for _, k := range append(c.components(), append(egressComponents(), controllerComponents()...)...) {
+	for _, k := range slices.Concat(c.components(), egressComponents(), controllerComponents()) {
 		if k.cluster != cluster {
 			continue
 		}
-		if err := c.recovered(ctx, k); err != nil {
+		// Whoever holds a component waits for it.
+		m := c.unit(k)
+		if !m.TryLock() {
+			continue
+		}
+		err := c.recovered(ctx, k)
+		m.Unlock()
+		if err != nil {
 			return err
 		}
 	}
@@ -290,7 +312,7 @@ func (c *chaos) cutAlone(ctx context.Context, s *strike, cluster string, length 
 	if err != nil {
 		return err
 	}
-	s.Began, s.Cluster, s.Target = time.Now(), cluster, fmt.Sprintf("cluster %s for %s", cluster, length.Round(time.Second))
+	s.Began, s.Cluster, s.Direct, s.Target = time.Now(), cluster, true, fmt.Sprintf("cluster %s for %s", cluster, length.Round(time.Second))
 	// The pods of the cluster have no other way to the tailnet, and control knows only of connections that end.
 	s.blind(wayEgress, length+readinessDetection)
 	if slices.ContainsFunc(primaries, func(n podName) bool { return n.cluster == cluster }) {
@@ -308,7 +330,12 @@ func (c *chaos) cutAlone(ctx context.Context, s *strike, cluster string, length 
 // killController kills a pod of Crossplane, the provider or the functions.
 func (c *chaos) killController(ctx context.Context, h hand, s *strike) error {
 	ks := controllerComponents()
-	k := ks[h.IntN(len(ks))]
+	h.Shuffle(len(ks), func(i, j int) { ks[i], ks[j] = ks[j], ks[i] })
+	// No cluster is cut off meanwhile, whose controllers would be stopped.
+	c.network.RLock()
+	defer c.network.RUnlock()
+	k, release := c.hold(ks)
+	defer release()
 	if err := c.recovered(ctx, k); err != nil {
 		return err
 	}

@@ -166,36 +166,47 @@ func (c *chaos) recovered(ctx context.Context, k component) error {
 	return silent().until(ctx, recovery, func(ctx context.Context) (string, error) { return c.unready(ctx, []component{k}) })
 }
 
-// hold keeps others from a component, until the returned function is called.
-func (c *chaos) hold(k component) func() {
+// unit returns what keeps others from a component.
+func (c *chaos) unit(k component) *sync.Mutex {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	m := c.units[k.String()]
 	if m == nil {
 		m = &sync.Mutex{}
 		c.units[k.String()] = m
 	}
-	c.mu.Unlock()
-	m.Lock()
-	return m.Unlock
+	return m
 }
 
-// choose chooses a component of a way, and holds it. For the VIP, it is the one with the service's addresses half of
+// hold holds the first component that nobody holds, or else waits for the first one. The returned function releases it.
+func (c *chaos) hold(ks []component) (component, func()) {
+	for _, k := range ks {
+		if m := c.unit(k); m.TryLock() {
+			return k, m.Unlock
+		}
+	}
+	m := c.unit(ks[0])
+	m.Lock()
+	return ks[0], m.Unlock
+}
+
+// choose chooses a component of a way, and holds it. For the VIP, it is the one with the addresses of a service half of
 // the time.
 func (c *chaos) choose(ctx context.Context, h hand) (component, corev1.Pod, func(), error) {
 	candidates := slices.DeleteFunc(slices.Concat(c.components(), egressComponents()), func(k component) bool { return !slices.Contains(k.ways, h.way) })
-	k, preferred := candidates[h.IntN(len(candidates))], ""
+	h.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+	primary := podName{}
 	if h.way == wayVIP && h.IntN(2) == 0 {
 		primaries, err := c.primaries(ctx)
 		if err != nil {
-			return k, corev1.Pod{}, nil, err
+			return component{}, corev1.Pod{}, nil, err
 		}
-		primary := primaries[h.IntN(len(primaries))]
-		i := slices.IndexFunc(candidates, func(k component) bool { return k.hosts && k.cluster == primary.cluster })
-		if i >= 0 {
-			k, preferred = candidates[i], primary.name
-		}
+		primary = primaries[h.IntN(len(primaries))]
+		slices.SortStableFunc(candidates, func(a, b component) int {
+			return cmp.Compare(rank(a, primary), rank(b, primary))
+		})
 	}
-	release := c.hold(k)
+	k, release := c.hold(candidates)
 	if err := c.recovered(ctx, k); err != nil {
 		release()
 		return k, corev1.Pod{}, nil, err
@@ -205,7 +216,19 @@ func (c *chaos) choose(ctx context.Context, h hand) (component, corev1.Pod, func
 		release()
 		return k, corev1.Pod{}, nil, err
 	}
+	preferred := ""
+	if k.hosts && k.cluster == primary.cluster {
+		preferred = primary.name
+	}
 	return k, choosePod(pods, preferred, h), release, nil
+}
+
+// rank returns 0 for the component with a host, and 1 for others.
+func rank(k component, host podName) int {
+	if k.hosts && k.cluster == host.cluster {
+		return 0
+	}
+	return 1
 }
 
 // choosePod chooses the preferred pod, or one of those that have started again least often: kubelet waits longer

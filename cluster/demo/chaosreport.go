@@ -46,8 +46,8 @@ func (s *strike) hits(f flow) bool {
 }
 
 // losses returns the lost requests of a flow with their causes. A request may be lost by a fault that began before it
-// ended, until everything has recovered. The last such fault is taken as the cause, unless nobody could know of another
-// one yet.
+// ended, until everything has recovered. Of several, one of which nobody could know yet is taken as the cause, or else
+// one that hit what carries requests, or else the last one.
 func losses(f flowResult, strikes []strike) []loss {
 	out := make([]loss, 0, len(f.report.Failures))
 	for _, failure := range f.report.Failures {
@@ -57,13 +57,25 @@ func losses(f flowResult, strikes []strike) []loss {
 				continue
 			}
 			blind := failure.Began.Before(s.Blind[f.way])
-			if l.strike < 0 || (blind && !l.Blind) || (blind == l.Blind && s.Began.After(strikes[l.strike].Began)) {
+			if l.strike < 0 || cmp.Or(compareBool(blind, l.Blind), compareBool(s.Direct, strikes[l.strike].Direct), s.Began.Compare(strikes[l.strike].Began)) > 0 {
 				l.strike, l.Fault, l.Target, l.Blind = i, s.Fault, s.Target, blind
 			}
 		}
 		out = append(out, l)
 	}
 	return out
+}
+
+// compareBool compares with true as the greater value.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
 }
 
 // noise matches what differs between failures of the same kind.

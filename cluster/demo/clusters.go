@@ -99,6 +99,11 @@ func (t *trial) labUp(ctx context.Context, _ *progress) error {
 	if err := goRun(ctx, ".", "./cluster/lab", "up", "--install", fmt.Sprintf("--clusters=%d", len(clusterNames))); err != nil {
 		return err
 	}
+	return t.findLabs(ctx)
+}
+
+// findLabs finds the clusters of the lab that is up.
+func (t *trial) findLabs(ctx context.Context) error {
 	for _, c := range clusterNames {
 		l, err := findLab(ctx, "--cluster="+c)
 		if err != nil {
