@@ -330,11 +330,12 @@ func (c *chaos) underLoads(ctx context.Context, fn func(ctx context.Context) err
 		loads = append(loads, l)
 	}
 	failed := fn(ctx)
+	// All end at once: the last requests of each may take until their timeout.
+	for _, l := range loads {
+		failed = errors.Join(failed, l.Stop())
+	}
 	out := make([]flowResult, 0, len(loads))
 	for i, l := range loads {
-		if err := l.Stop(); err != nil {
-			return nil, errors.Join(failed, err)
-		}
 		r, err := l.Wait()
 		if err != nil {
 			return nil, errors.Join(failed, err)
