@@ -127,6 +127,7 @@ type chaos struct {
 	// mu guards the following fields.
 	mu      sync.Mutex
 	strikes []strike
+	busiest float64 // The machine's load average at most.
 	units   map[string]*sync.Mutex
 	kubes   map[string]kubernetes.Interface
 

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -177,10 +179,23 @@ func (c *chaos) strikeWith(ctx context.Context, p *progress, k card, r *rand.Ran
 		outcome = "PROBLEM: " + s.Problem
 	}
 	p.printf("      %6s  %s: %s: %s: %s\n", since(p.began), joinWays(s.Ways), s.Fault, s.Target, outcome)
+	average, err := loadAverage()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.busiest = max(c.busiest, average)
 	c.strikes = append(c.strikes, *s)
-	return nil
+	return err
+}
+
+// loadAverage returns how many programs have wanted a processor of this machine in the last minute.
+func loadAverage() (float64, error) {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, errors.Wrap(err, "cannot read the load of this machine")
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	out, err := strconv.ParseFloat(first, 64)
+	return out, errors.Wrap(err, "cannot parse the load of this machine")
 }
 
 // joinWays returns the names of ways.

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -225,6 +226,7 @@ func (c *chaos) print(out io.Writer) error {
 	c.printFlows(w)
 	c.printFaults(w, all)
 	printErrors(w, all)
+	_, _ = fmt.Fprintf(w, "\nThis machine has %d processors, and its load average was %.0f at most. One that is much greater than their number also delays probes and answers.\n", runtime.NumCPU(), c.busiest)
 	missed, goals := 0, c.goals(all)
 	_, _ = fmt.Fprintf(w, "\nGOAL\tFOUND\tLIMIT\t\n")
 	for _, g := range goals {
