@@ -132,7 +132,7 @@ func random(seed uint64, actor string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, stream)) //nolint:gosec // No secret.
 }
 
-// playDeck has each actor play its cards in a random order, evenly over the time. What takes longer goes on afterwards,
+// playDeck has each actor play its cards in a random order, evenly over the time. A slow actor goes on afterwards,
 // until the limit.
 func (c *chaos) playDeck(ctx context.Context, p *progress) error {
 	began := time.Now()

@@ -286,7 +286,7 @@ func (c *chaos) cutOff(ctx context.Context, h hand, s *strike, stop func(cluster
 		if k.cluster != cluster {
 			continue
 		}
-		// Whoever holds a component waits for it.
+		// The holder of a component waits for it.
 		m := c.unit(k)
 		if !m.TryLock() {
 			continue
