@@ -83,7 +83,7 @@ func (o *chaosCmd) Run(ctx context.Context) error {
 	if c.deck, err = newDeck(c.faults(), o.Faults, o.Hits); err != nil {
 		return err
 	}
-	steps := append(c.trial.steps(), c.prepareSteps()...)
+	steps := append(c.steps(), c.prepareSteps()...)
 	if o.Reuse {
 		steps = []step{{name: "find the clusters", action: c.find}}
 	}
@@ -249,7 +249,7 @@ func (c *chaos) balanceAll(ctx context.Context, p *progress) error {
 	return p.until(ctx, 5*time.Minute, func(ctx context.Context) (string, error) {
 		for _, f := range c.flows() {
 			if err := c.answersOnce(ctx, f); err != nil {
-				return f.String() + ": " + err.Error(), nil
+				return "", errors.Wrapf(err, "%s", f)
 			}
 		}
 		return "", nil

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -178,7 +179,7 @@ func (c *chaos) commonGoals() []goal {
 	}
 	records, others := count(kindRecord+" ", kindMachine+" "), count(kindForeign+" ")
 	none := func(name string, n int) goal {
-		return goal{name: name, value: fmt.Sprint(n), limit: "0", holds: n == 0}
+		return goal{name: name, value: strconv.Itoa(n), limit: "0", holds: n == 0}
 	}
 	return []goal{
 		none("requests lost without faults", quiet),
@@ -349,7 +350,7 @@ func (c *chaos) writeLog() error {
 	if err != nil {
 		return errors.Wrap(err, "cannot encode the log")
 	}
-	return errors.Wrap(os.WriteFile(c.settings.Log, b, 0o644), "cannot write the log") //nolint:gosec // No secrets.
+	return errors.Wrap(os.WriteFile(c.settings.Log, b, 0o644), "cannot write the log") // No secrets.
 }
 
 // seconds returns a duration of a report.

@@ -38,9 +38,11 @@ func TestTCP(t *testing.T) {
 			fails:   true,
 		},
 		"Refused": {
-			reason:  "A proxy answers in place of the server.",
-			handler: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no backend", http.StatusServiceUnavailable) },
-			fails:   true,
+			reason: "A proxy answers in place of the server.",
+			handler: func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, "no backend", http.StatusServiceUnavailable)
+			},
+			fails: true,
 		},
 		"Reset": {
 			reason: "The connection is reset before the answer.",
@@ -79,7 +81,7 @@ func TestGRPC(t *testing.T) {
 	}
 	s, checks := grpc.NewServer(), health.NewServer()
 	grpc_health_v1.RegisterHealthServer(s, checks)
-	go s.Serve(l) //nolint:errcheck // Stop ends it.
+	go s.Serve(l) // Stop ends it.
 	t.Cleanup(s.Stop)
 	dials := 0
 	c := GRPC{Target: Target{URL: "http://" + l.Addr().String()}, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
