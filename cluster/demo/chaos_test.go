@@ -71,6 +71,7 @@ func TestLosses(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(d) }
 	kill := strike{Fault: "kill", Ways: []way{wayVIP}, Began: at(0), Ended: at(0), Recovered: at(20 * time.Second), Blind: map[way]time.Time{wayVIP: at(5 * time.Second)}}
 	refusals := strike{Fault: "errors", Ways: ways, Began: at(2 * time.Second), Ended: at(3 * time.Second), Recovered: at(30 * time.Second)}
+	cut := strike{Fault: "cut", Ways: []way{wayVIP}, Began: at(3 * time.Minute), Recovered: at(3*time.Minute + time.Second), Blind: map[way]time.Time{wayVIP: at(3*time.Minute + 10*time.Second)}}
 	far := strike{Fault: "far", Ways: []way{wayEgress}, Cluster: "three", Began: at(0), Recovered: at(time.Minute)}
 	cases := map[string]struct {
 		reason string
@@ -84,12 +85,13 @@ func TestLosses(t *testing.T) {
 		"Other":   {reason: "A fault of another way is no cause.", flow: flow{way: wayEnvoy}, began: 6 * time.Second, cause: "errors"},
 		"Far":     {reason: "Egress of a cluster does not need the proxies of another one.", flow: flow{way: wayEgress, client: "two"}, began: time.Second, cause: "errors"},
 		"Near":    {reason: "It needs those of the client's cluster.", flow: flow{way: wayEgress, client: "three"}, began: 40 * time.Second, cause: "far"},
+		"Back":    {reason: "Control moves the addresses of a host that is back already.", flow: flow{way: wayVIP}, began: 3*time.Minute + 5*time.Second, cause: "cut", blind: true},
 		"None":    {reason: "Without a fault, there is no cause.", flow: flow{way: wayVIP}, began: 2 * time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := flowResult{flow: tc.flow, report: load.Report{Failures: []load.Failure{{Began: at(tc.began), Ended: at(tc.began + 2*time.Second)}}}}
-			got := losses(f, []strike{kill, refusals, far})
+			got := losses(f, []strike{kill, refusals, far, cut})
 			if len(got) != 1 || got[0].Fault != tc.cause || got[0].Blind != tc.blind {
 				t.Errorf("\n%s\nlosses(...): got %+v, want the cause %q, blind: %t", tc.reason, got, tc.cause, tc.blind)
 			}

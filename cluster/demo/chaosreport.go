@@ -55,10 +55,10 @@ func losses(f flowResult, strikes []strike) []loss {
 	for _, failure := range f.report.Failures {
 		l := loss{Failure: failure, Flow: f.String(), way: f.way, strike: -1}
 		for i, s := range strikes {
-			if !s.hits(f.flow) || s.Began.After(failure.Ended) || s.Recovered.Before(failure.Began) {
+			blind := failure.Began.Before(s.Blind[f.way])
+			if !s.hits(f.flow) || s.Began.After(failure.Ended) || (!blind && s.Recovered.Before(failure.Began)) {
 				continue
 			}
-			blind := failure.Began.Before(s.Blind[f.way])
 			if l.strike < 0 || cmp.Or(compareBool(blind, l.Blind), compareBool(s.Direct, strikes[l.strike].Direct), s.Began.Compare(strikes[l.strike].Began)) > 0 {
 				l.strike, l.Fault, l.Target, l.Blind = i, s.Fault, s.Target, blind
 			}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
@@ -330,6 +331,21 @@ func (c *chaos) clean(ctx context.Context, p *progress) error {
 			if _, err := c.members[name].lab.kubectl(ctx, nil, "delete", kinds, "--all", "--namespace="+quickstart, "--wait=false"); err != nil {
 				return err
 			}
+		}
+	}
+	if err := p.until(ctx, 10*time.Minute, func(ctx context.Context) (string, error) {
+		current, err := c.stock(ctx)
+		if n := len(current.only(kindMachine)); n > 0 {
+			return fmt.Sprintf("%d machines are still there", n), err
+		}
+		return "", err
+	}); err != nil {
+		return err
+	}
+	// The account stays for proxies that are installed again, and docs/uninstall.md says how to delete it.
+	for _, name := range clusterNames {
+		if _, err := c.members[name].lab.kubectl(ctx, nil, "delete", "secrets", "--all-namespaces", "--selector="+meta.LabelSecretType+"="+meta.SecretTypeACMEAccount); err != nil {
+			return err
 		}
 	}
 	want := c.start.only(kindForeign)
