@@ -58,7 +58,7 @@ var (
 type chaosCmd struct {
 	options
 
-	Seed     uint64        `help:"Seed of the random choices. It repeats the order of the faults, and the choices between pods. By default, a new one, which is printed."`
+	Seed     uint64        `help:"Seed of the random choices. It repeats the order of the faults, and the choices between pods that no other fault holds. By default, a new one, which is printed."`
 	Duration time.Duration `default:"20m" help:"How long faults happen, at least: the run goes on until each fault has hit each way --hits times."`
 	Control  time.Duration `default:"2m" help:"How long the same loads run without faults, before the faults."`
 	Limit    time.Duration `default:"90m" help:"How long faults happen, at most: on a slow machine, the goal for --hits may be missed."`
