@@ -97,6 +97,13 @@ func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster,
 	return c, applyShape(c, o)
 }
 
+// panicThreshold is the percentage of healthy endpoints of a priority below which Envoy ignores health,
+// unless other priorities have enough healthy ones: requests that no healthy endpoint can take go to all
+// endpoints, because the checks may be wrong. It is the smallest that Envoy knows: with 0 it answers 503,
+// and with its default of 50 it sends requests to dead endpoints while some are healthy
+// (recalculatePerPriorityPanic in load_balancer_impl.cc).
+const panicThreshold = 1
+
 func applyShape(c *clusterv3.Cluster, o ClusterOptions) error {
 	if err := balance(c, o.Shape.LoadBalancer); err != nil {
 		return err
@@ -110,8 +117,7 @@ func applyShape(c *clusterv3.Cluster, o ClusterOptions) error {
 		c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
 	}
 	if c.CommonLbConfig.HealthyPanicThreshold == nil {
-		// Unhealthy endpoints get no requests while a lower priority has healthy ones.
-		c.CommonLbConfig.HealthyPanicThreshold = &typev3.Percent{}
+		c.CommonLbConfig.HealthyPanicThreshold = &typev3.Percent{Value: panicThreshold}
 	}
 	if c.CommonLbConfig.UpdateMergeWindow == nil {
 		// By default Envoy merges health changes for a second after each change of the endpoints: a

@@ -72,7 +72,7 @@ func TestCluster(t *testing.T) {
 			o:      ClusterOptions{Name: name, List: name, Shape: &ir.Shape{LoadBalancer: ir.LeastRequest}, Shared: true},
 			want: `
 circuitBreakers: {thresholds: [{maxConnections: 16384, maxPendingRequests: 16384, maxRequests: 16384, maxRetries: 16384}]}
-commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+commonLbConfig: {healthyPanicThreshold: {value: 1}, updateMergeWindow: 0s}
 connectTimeout: 10s
 dnsLookupFamily: V4_PREFERRED
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/tailscale/services/default/web/80/http"}
@@ -123,7 +123,7 @@ type: EDS
 				TLS:              &ir.UpstreamTLS{ServerName: "web.example.com"},
 			}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+commonLbConfig: {healthyPanicThreshold: {value: 1}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 healthChecks:
 - timeout: 1s
@@ -170,7 +170,7 @@ type: EDS
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {httpProtocolOptions: {}}}}\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolGRPC, Shape: &ir.Shape{HealthCheck: &ir.HealthCheck{Path: "/health", Host: "web.example.com"}}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+commonLbConfig: {healthyPanicThreshold: {value: 1}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 healthChecks:
 - timeout: 3s
@@ -203,7 +203,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 				StreamWindow: 70000, ConnectionWindow: 80000, Streams: 7, OnInvalidMessage: ir.EndStream, Interval: 30 * time.Second, Timeout: 5 * time.Second, Idle: time.Minute, JitterSet: true,
 			}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+commonLbConfig: {healthyPanicThreshold: {value: 1}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: own
 type: EDS
@@ -224,7 +224,7 @@ typedExtensionProtocolOptions:
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolHTTP, Pooled: true, Shape: &ir.Shape{}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+commonLbConfig: {healthyPanicThreshold: {value: 1}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: own
 type: EDS
@@ -236,7 +236,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolHTTP, Shape: &ir.Shape{}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+commonLbConfig: {healthyPanicThreshold: {value: 1}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: own
 type: EDS
@@ -248,7 +248,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 			template: "name: a\ntype: EDS\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolTCP, Shape: &ir.Shape{HealthCheck: &ir.HealthCheck{Path: "/health", Healthy: 1, Unhealthy: 1}}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+commonLbConfig: {healthyPanicThreshold: {value: 1}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 healthChecks: [{timeout: 3s, interval: 10s, healthyThreshold: 1, unhealthyThreshold: 1, noTrafficInterval: 10s, noTrafficHealthyInterval: 10s, tcpHealthCheck: {}}]
 name: own
@@ -260,7 +260,7 @@ type: EDS
 			template: "name: a\ntype: EDS\n",
 			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolUDP, Shape: &ir.Shape{HealthCheck: &ir.HealthCheck{}}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+commonLbConfig: {healthyPanicThreshold: {value: 1}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: own
 type: EDS
@@ -306,7 +306,7 @@ type: EDS
 			template: "{}\n",
 			o:        ClusterOptions{Name: "s", List: "l", Shape: &ir.Shape{LoadBalancer: ir.LeastRequest}},
 			want: `
-commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
+commonLbConfig: {healthyPanicThreshold: {value: 1}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: s
 type: EDS

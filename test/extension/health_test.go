@@ -30,13 +30,14 @@ const checked = "tailscale/services/default/checked/80/http"
 
 // A backend answers requests with its address. While unhealthy it still does so for Envoy, but
 // fails the probes of the extension: Envoy's reaction comes from the extension's probes alone.
+// While failing it fails Envoy's checks, too.
 type backend struct {
-	address   string
-	unhealthy atomic.Bool
+	address            string
+	unhealthy, failing atomic.Bool
 }
 
 func (p *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/health" && p.unhealthy.Load() && !strings.HasPrefix(r.UserAgent(), "Envoy/") {
+	if r.URL.Path == "/health" && (p.failing.Load() || p.unhealthy.Load() && !strings.HasPrefix(r.UserAgent(), "Envoy/")) {
 		http.Error(w, "unhealthy", http.StatusInternalServerError)
 		return
 	}
@@ -51,6 +52,7 @@ func TestHealth(t *testing.T) { //nolint:tparallel // Its steps share one enviro
 	w.apply(t, "failover.yaml")
 	w.apply(t, "resets.yaml")
 	t.Run("LastResort", func(t *testing.T) { lastResort(t, w) })
+	t.Run("AllFail", func(t *testing.T) { allFail(t, w) })
 	t.Run("Delays", func(t *testing.T) { delays(t, w) })
 	t.Run("Threshold", func(t *testing.T) { threshold(t, w) })
 	t.Run("Resets", func(t *testing.T) { resets(t, w) })
@@ -87,6 +89,24 @@ func lastResort(t *testing.T, w *environment) {
 	a.unhealthy.Store(false)
 	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
 	w.spread(t, "checked", a.address, b.address)
+}
+
+// allFail checks that requests reach endpoints that all fail Envoy's checks: a check may be wrong, or fail
+// because Envoy has no time for it. One endpoint that passes gets all requests.
+func allFail(t *testing.T, w *environment) {
+	a, b := w.backend(t, "192.0.2.10:8010"), w.backend(t, "192.0.2.11:8010")
+	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
+	w.spread(t, "checked", a.address, b.address)
+	a.failing.Store(true)
+	b.failing.Store(true)
+	w.stand(t, checked, map[string]string{a.address: "0 FAILING", b.address: "0 FAILING"})
+	w.spread(t, "checked", a.address, b.address)
+
+	b.failing.Store(false)
+	w.stand(t, checked, map[string]string{a.address: "1 FAILING", b.address: "0 HEALTHY"})
+	w.spread(t, "checked", b.address)
+	a.failing.Store(false)
+	w.stand(t, checked, map[string]string{a.address: "0 HEALTHY", b.address: "0 HEALTHY"})
 }
 
 // resets checks that an endpoint is ejected that accepts connections and closes them without a response,
