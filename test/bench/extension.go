@@ -118,7 +118,7 @@ func (c *cli) atRest(ctx context.Context, bin string) ([]Result, error) {
 // fewRoutes measures the cost of routes in Envoy and Envoy Gateway.
 func (c *cli) fewRoutes(ctx context.Context, bin string, distinct bool) ([]Result, error) {
 	baseline := 0.0
-	err := c.inEnvironment(ctx, bin, gateway.Options{Routes: fewRoutes, Distinct: distinct, Plain: true}, func(w *gateway.Environment) error {
+	err := c.inEnvironment(ctx, bin, gateway.Options{Routes: fewRoutes, Targets: targetsOf(fewRoutes, distinct), Plain: true}, func(w *gateway.Environment) error {
 		var err error
 		baseline, err = w.EnvoyMemory(ctx)
 		return err
@@ -127,7 +127,7 @@ func (c *cli) fewRoutes(ctx context.Context, bin string, distinct bool) ([]Resul
 		return nil, err
 	}
 	var rs []Result
-	return rs, c.inEnvironment(ctx, bin, gateway.Options{Routes: fewRoutes, Distinct: distinct}, func(w *gateway.Environment) error {
+	return rs, c.inEnvironment(ctx, bin, gateway.Options{Routes: fewRoutes, Targets: targetsOf(fewRoutes, distinct)}, func(w *gateway.Environment) error {
 		memory, err := w.EnvoyMemory(ctx)
 		if err != nil {
 			return err
@@ -146,7 +146,7 @@ func (c *cli) fewRoutes(ctx context.Context, bin string, distinct bool) ([]Resul
 // manyRoutes measures the cost of routes in the extension, too.
 func (c *cli) manyRoutes(ctx context.Context, bin string, distinct bool) ([]Result, error) {
 	var rs []Result
-	return rs, c.inEnvironment(ctx, bin, gateway.Options{Routes: manyRoutes, Distinct: distinct}, func(w *gateway.Environment) error {
+	return rs, c.inEnvironment(ctx, bin, gateway.Options{Routes: manyRoutes, Targets: targetsOf(manyRoutes, distinct)}, func(w *gateway.Environment) error {
 		name := "extension.index_update_ms"
 		if distinct {
 			name += "_distinct"
@@ -182,6 +182,14 @@ func (c *cli) live(ctx context.Context, w *gateway.Environment) ([]Result, error
 	}, err
 }
 
+// targetsOf returns the number of targets of this many routes.
+func targetsOf(routes int, distinct bool) int {
+	if distinct {
+		return routes
+	}
+	return 1
+}
+
 func translateName(routes int, distinct bool) string {
 	if distinct {
 		return fmt.Sprintf("extension.translate_ratio_distinct_%d", routes)
@@ -191,7 +199,7 @@ func translateName(routes int, distinct bool) string {
 
 // inEnvironment runs fn in a new environment.
 func (c *cli) inEnvironment(ctx context.Context, bin string, o gateway.Options, fn func(w *gateway.Environment) error) error {
-	progress("extension: %d routes, distinct targets %t, plain Services %t; %s", o.Routes, o.Distinct, o.Plain, load())
+	progress("extension: %d routes, %d targets, plain Services %t; %s", o.Routes, max(o.Targets, 1), o.Plain, load())
 	w, err := gateway.Start(ctx, o, filepath.Join(bin, "extension"), filepath.Join(c.Logs, "extension"))
 	if err != nil {
 		return err
@@ -200,27 +208,10 @@ func (c *cli) inEnvironment(ctx context.Context, bin string, o gateway.Options, 
 }
 
 // translateRatio compares translations with the running extension and with one that does nothing.
-// Both take turns, so that other load on the machine affects both.
 func translateRatio(ctx context.Context, w *gateway.Environment, routes int, distinct bool) ([]Result, error) {
-	var ours, nothing []time.Duration
-	for turn := range turns {
-		if turn > 0 {
-			if err := w.StartExtension(ctx); err != nil {
-				return nil, err
-			}
-		}
-		took, err := w.Translations(ctx, translationsEach)
-		if err != nil {
-			return nil, err
-		}
-		ours = append(ours, took...)
-		if err := w.StartEcho(ctx); err != nil {
-			return nil, err
-		}
-		if took, err = w.Translations(ctx, translationsEach); err != nil {
-			return nil, err
-		}
-		nothing = append(nothing, took...)
+	ours, nothing, err := translationTurns(ctx, w, turns)
+	if err != nil {
+		return nil, err
 	}
 	progress("extension: translations took %s, with one that does nothing %s", ours, nothing)
 	goal := maxTranslateRatio
@@ -228,6 +219,31 @@ func translateRatio(ctx context.Context, w *gateway.Environment, routes int, dis
 		goal = maxDistinctTranslate
 	}
 	return []Result{paired(translateName(routes, distinct), ours, nothing, goal)}, nil
+}
+
+// translationTurns returns the times of translations with the running extension and with one that does
+// nothing. Both take turns, so that other load on the machine affects both.
+func translationTurns(ctx context.Context, w *gateway.Environment, n int) (ours, nothing []time.Duration, err error) {
+	for turn := range n {
+		if turn > 0 {
+			if err := w.StartExtension(ctx); err != nil {
+				return nil, nil, err
+			}
+		}
+		took, err := w.Translations(ctx, translationsEach)
+		if err != nil {
+			return nil, nil, err
+		}
+		ours = append(ours, took...)
+		if err := w.StartEcho(ctx); err != nil {
+			return nil, nil, err
+		}
+		if took, err = w.Translations(ctx, translationsEach); err != nil {
+			return nil, nil, err
+		}
+		nothing = append(nothing, took...)
+	}
+	return ours, nothing, nil
 }
 
 // policyRatios compares the cost of a policy in a translation with that of our backends, from the

@@ -23,7 +23,7 @@ func (c *cli) gateway(ctx context.Context) ([]Result, error) {
 // take turns.
 func (c *cli) found(ctx context.Context, bin string) ([]Result, error) {
 	var rs []Result
-	options := gateway.Options{Routes: foundServices, Distinct: true, Found: true, Plain: true, Echo: true}
+	options := gateway.Options{Routes: foundServices, Targets: foundServices, Found: true, Plain: true, Echo: true}
 	return rs, c.inEnvironment(ctx, bin, options, func(hand *gateway.Environment) error {
 		options.Plain, options.Echo = false, false
 		return c.inEnvironment(ctx, bin, options, func(w *gateway.Environment) error {

@@ -40,9 +40,12 @@ const (
 	// creators is the number of parallel writes.
 	creators = 32
 
-	// startLimit is how long all routes may take to answer on a busy machine.
-	startLimit = 5 * time.Minute
-	stopLimit  = 20 * time.Second
+	// startLimit is how long routes may take to answer on a busy machine, and startLimitPerRoute how much
+	// longer each of them.
+	startLimit         = 5 * time.Minute
+	startLimitPerRoute = 50 * time.Millisecond
+
+	stopLimit = 20 * time.Second
 )
 
 // An Environment is an API server, an Envoy Gateway and an Envoy with routes, and an extension
@@ -81,7 +84,7 @@ func (w *Environment) start(ctx context.Context, logs string) error {
 		return errors.Wrap(err, "cannot create the folder of logs")
 	}
 	var err error
-	name := fmt.Sprintf("%d-distinct-%t-plain-%t-found-%t.log", w.options.Routes, w.options.Distinct, w.options.Plain, w.options.Found)
+	name := fmt.Sprintf("%d-targets-%d-plain-%t-found-%t.log", w.options.Routes, w.options.Targets, w.options.Plain, w.options.Found)
 	if w.log, err = os.Create(filepath.Join(logs, name)); err != nil {
 		return errors.Wrap(err, "cannot create a log file")
 	}
@@ -190,7 +193,7 @@ func Backend() *http.Server {
 
 // answers waits until the first, the middle and the last route answer.
 func (w *Environment) answers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, startLimit+time.Duration(w.options.Routes)*startLimitPerRoute)
 	defer cancel()
 	if w.options.Found && !w.options.Plain {
 		if err := w.generated(ctx); err != nil {

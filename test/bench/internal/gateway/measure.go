@@ -12,6 +12,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +46,9 @@ const (
 	// to the snapshot for Envoy, which includes hooks.
 	translations = "watchable_subscribe_duration_seconds"
 	xdsRunner    = "xds"
+
+	// hooks is the extension's metric of the time that a hook takes.
+	hooks = "tailscale_gateway_extension_hook_duration_seconds"
 
 	// updates is the extension's metric of the time that a new snapshot takes.
 	updates = "tailscale_gateway_extension_index_update_duration_seconds"
@@ -220,6 +224,37 @@ func resident(pid int) (float64, error) {
 		}
 	}
 	return 0, errors.New("the status of the process has no resident memory")
+}
+
+// Hooks returns the mean time of the extension's answer to a translation, in milliseconds, over this many
+// translations.
+func (w *Environment) Hooks(ctx context.Context, n int) (float64, error) {
+	url := "http://" + observeAddress
+	if _, err := w.Translations(ctx, 0); err != nil {
+		return 0, err
+	}
+	sum, count, err := w.histogram(ctx, url, hooks, "")
+	if err != nil {
+		return 0, err
+	}
+	if _, err := w.Translations(ctx, n-1); err != nil {
+		return 0, err
+	}
+	s, c, err := w.histogram(ctx, url, hooks, "")
+	if err == nil && c == count {
+		err = errors.New("Envoy Gateway has called no hook")
+	}
+	return (s - sum) / float64(c-count) * 1000, err
+}
+
+// HeapProfile writes a profile of the extension's memory into a folder, named by the number of routes.
+func (w *Environment) HeapProfile(ctx context.Context, dir string) error {
+	b, err := w.get(ctx, "http://"+observeAddress+"/debug/pprof/heap?gc=1")
+	if err != nil {
+		return errors.Wrap(err, "cannot profile the extension")
+	}
+	path := filepath.Join(dir, fmt.Sprintf("extension-heap-%d.pb.gz", w.options.Routes))
+	return errors.Wrap(os.WriteFile(path, b, 0o600), "cannot write a profile")
 }
 
 // Updates returns the mean time of a new snapshot of the extension's index, in milliseconds, over

@@ -42,8 +42,8 @@ const (
 type Options struct {
 	// Routes is the number of HTTPRoutes, each with a different host.
 	Routes int
-	// Distinct gives each route a separate target. Otherwise all have the same.
-	Distinct bool
+	// Targets is the number of targets, which routes have in turn. Zero is one target for all.
+	Targets int
 	// Plain makes routes refer to Services. Otherwise they refer to TailscaleServices, each over
 	// such a Service.
 	Plain bool
@@ -63,20 +63,13 @@ func host(i int) string { return fmt.Sprintf("r-%d.example.com", i) }
 
 // target returns the target of a route: the name of a Service, and of a TailscaleServices.
 func (o Options) target(route int) string {
-	if !o.Distinct {
-		return "app-0"
-	}
-	return "app-" + strconv.Itoa(route)
+	return "app-" + strconv.Itoa(route%max(o.Targets, 1))
 }
 
 // objects returns the objects of an environment, except for its Gateway.
 func (o Options) objects() []client.Object {
 	out := []client.Object{redirectRoute(0)}
-	targets := 1
-	if o.Distinct {
-		targets = o.Routes
-	}
-	for i := range targets {
+	for i := range max(o.Targets, 1) {
 		name := o.target(i)
 		out = append(out, Service(name), Slice(name, firstBackend))
 		if !o.Plain && !o.Found {
