@@ -108,6 +108,24 @@ func (s *Server) SetOnline(nodeID string, online bool) bool {
 	return true
 }
 
+// Advertise makes a puppet advertise services, with all ports, and withdraw all others. It reports whether
+// there is such a device.
+func (s *Server) Advertise(nodeID string, services ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.st.device(nodeID)
+	if d == nil {
+		return false
+	}
+	offers := make(map[string]*tailcfg.VIPService, len(services))
+	for _, name := range services {
+		offers[name] = &tailcfg.VIPService{Name: tailcfg.ServiceName(name), Ports: []tailcfg.ProtoPortRange{{Ports: tailcfg.PortRangeAny}}, Active: true}
+	}
+	s.takeOffersLocked(d, offers)
+	s.hostsChangedLocked()
+	return true
+}
+
 // puppetRoutes adds routes with which other processes manage puppets.
 func (s *Server) puppetRoutes(m *http.ServeMux) {
 	m.HandleFunc("POST /sim/devices", func(w http.ResponseWriter, r *http.Request) {

@@ -26,3 +26,14 @@ func GatewayAPICRDs(ctx context.Context) (string, error) {
 	dir, err := ModuleDir(ctx, "sigs.k8s.io/gateway-api")
 	return filepath.Join(dir, "config", "crd", "standard"), err
 }
+
+// CrossplaneCRDs returns the folder with Crossplane's CRDs, of the version that the lab runs.
+func CrossplaneCRDs(ctx context.Context, root string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/crossplane/crossplane/v2")
+	cmd.Dir = filepath.Join(root, "cluster", "tools", "crossplane")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", errors.Wrap(err, "cannot find the module of Crossplane")
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "cluster", "crds"), nil
+}

@@ -40,7 +40,7 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for the logs of the providers."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Parts   []string      `name:"only" default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,first,visible,drain,extension,gateway,soak,routes" help:"Which parts to run: ${enum}."`
+	Parts   []string      `name:"only" default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,first,visible,drain,extension,gateway,soak,routes,tailnet" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"Number of VIPServices, and of Devices, at rest."`
 	Polls   int           `default:"3" help:"Number of polls over which calls are counted."`
@@ -67,7 +67,9 @@ type cli struct {
 	Routes   int           `default:"300" help:"How many routes change in a soak."`
 	Edits    float64       `default:"4" help:"Number of changes per second in a soak."`
 
-	ScaleRoutes int `default:"20000" help:"How many routes the extension has at scale, four to a target."`
+	Devices         int `default:"20000" help:"How many devices a large tailnet has."`
+	TailnetServices int `default:"10000" help:"How many services a large tailnet has."`
+	ScaleRoutes     int `default:"20000" help:"How many routes the extension has at scale, four to a target."`
 
 	Idle time.Duration `default:"10m" help:"How long calls of functions are counted while nothing changes."`
 }
@@ -141,6 +143,7 @@ func (c *cli) provider(ctx context.Context) ([]Result, error) {
 		{name: "create", run: c.create},
 		{name: "rest", run: c.rest},
 		{name: "swarm", run: c.swarm},
+		{name: "tailnet", run: c.tailnet},
 	}, func(p part) bool { return !slices.Contains(c.Parts, p.name) })
 	if len(parts) == 0 {
 		return nil, nil

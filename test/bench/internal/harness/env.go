@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -45,10 +46,16 @@ func Build(ctx context.Context, dir string, packages ...string) error {
 // NewEnv starts an API server. Programs are in the folder bin, and their output goes to the folder
 // logs. The caller must call Close.
 func NewEnv(ctx context.Context, bin, logs string) (*Env, error) {
+	return NewEnvWith(ctx, bin, logs, apiserver.Options{})
+}
+
+// NewEnvWith starts an API server with options. The controllers that delete are added to it.
+func NewEnvWith(ctx context.Context, bin, logs string, o apiserver.Options) (*Env, error) {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, errors.Wrap(err, "cannot create the folder of logs")
 	}
-	s, err := apiserver.Start(ctx, apiserver.Options{Controllers: apiserver.DeletionControllers()})
+	o.Controllers = append(apiserver.DeletionControllers(), o.Controllers...)
+	s, err := apiserver.Start(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +74,9 @@ func (e *Env) prepare() error {
 	e.Kube, err = client.New(e.api.Config, client.Options{})
 	return errors.Wrap(err, "cannot create a client of the API server")
 }
+
+// Config returns the configuration of an administrator's clients.
+func (e *Env) Config() *rest.Config { return rest.CopyConfig(e.api.Config) }
 
 // Close stops the providers and the API server.
 func (e *Env) Close() error {

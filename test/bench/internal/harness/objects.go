@@ -60,7 +60,7 @@ func (e *Env) Configure(ctx context.Context, namespace, clusterID, url string) e
 	cfg.SetName(configName)
 	for _, o := range []*unstructured.Unstructured{
 		core("Namespace", "", namespace, nil),
-		core("Secret", namespace, configName, map[string]any{"stringData": map[string]any{"client_id": clientID, "client_secret": clientSecret}}),
+		core("Secret", namespace, configName, map[string]any{"stringData": Credential()}),
 		cfg,
 	} {
 		if err := e.Kube.Create(ctx, o); err != nil {

@@ -31,12 +31,16 @@ const AllowTailnets = "--allowed-hosts=127.0.0.1:*"
 // StartProvider starts a program of the folder of programs with the flags. Its endpoints for
 // metrics and health are off, so that many run on one machine.
 func (e *Env) StartProvider(program, name string, flags ...string) (*Provider, error) {
+	return e.StartProgram(filepath.Join(e.bin, program), name, append([]string{"--metrics-address=0", "--health-address=0"}, flags...)...)
+}
+
+// StartProgram starts a program by its path.
+func (e *Env) StartProgram(path, name string, flags ...string) (*Provider, error) {
 	log, err := os.Create(filepath.Join(e.logs, name+".log"))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot create a log file")
 	}
-	flags = append([]string{"--metrics-address=0", "--health-address=0"}, flags...)
-	p, err := apiserver.StartProcess(apiserver.ProcessOptions{Env: []string{"KUBECONFIG=" + e.kubeconfig}, Log: log}, filepath.Join(e.bin, program), flags...)
+	p, err := apiserver.StartProcess(apiserver.ProcessOptions{Env: []string{"KUBECONFIG=" + e.kubeconfig}, Log: log}, path, flags...)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -66,7 +70,7 @@ func (p *Provider) closeLog() error {
 func (p *Provider) Running() error {
 	select {
 	case <-p.Exited():
-		return errors.Errorf("the provider has ended (%v), see %s", p.Err(), p.log.Name())
+		return errors.Errorf("the program has ended (%v), see %s", p.Err(), p.log.Name())
 	default:
 		return nil
 	}
@@ -78,8 +82,11 @@ type Memory struct {
 	RSS, Peak float64
 }
 
-// Memory returns the memory of the process from the kernel's status file.
-func (p *Provider) Memory() (Memory, error) {
+// Memory returns the memory of the provider.
+func (p *Provider) Memory() (Memory, error) { return MemoryOf(p.Process) }
+
+// MemoryOf returns the memory of a process from the kernel's status file.
+func MemoryOf(p *apiserver.Process) (Memory, error) {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID()), "status"))
 	if err != nil {
 		return Memory{}, errors.Wrap(err, "cannot read a process's status")

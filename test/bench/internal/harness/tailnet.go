@@ -76,6 +76,11 @@ func ClientConfig(url string) tailscale.Config {
 	return tailscale.Config{URL: url, Tailnet: "-", ClientID: clientID, ClientSecret: clientSecret}
 }
 
+// Credential returns the content of a Secret with the OAuth client of every simulated tailnet.
+func Credential() map[string]any {
+	return map[string]any{"client_id": clientID, "client_secret": clientSecret}
+}
+
 // Calls counts API calls by their class.
 type Calls struct {
 	// Lists of all services or of all devices.

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/harness"
 )
 
 // messageBytes is the size of a request and of its response.
@@ -161,13 +161,11 @@ func request(ctx context.Context, c net.Conn) error {
 func used(ps []*apiserver.Process) ([]time.Duration, error) {
 	out := make([]time.Duration, 0, len(ps))
 	for _, p := range ps {
-		// The clock ID of a process is the complement of its PID, and 2 selects the scheduler's
-		// time (clock_getcpuclockid(3)).
-		var ts unix.Timespec
-		if err := unix.ClockGettime(int32(^p.PID()<<3|2), &ts); err != nil {
-			return nil, errors.Wrapf(err, "cannot read the processor time of process %d", p.PID())
+		d, err := harness.Processor(p)
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, time.Duration(ts.Nano()))
+		out = append(out, d)
 	}
 	return out, nil
 }

@@ -5,7 +5,6 @@ package hops
 
 import (
 	"context"
-	"encoding/json"
 	"net"
 	"net/netip"
 	"net/url"
@@ -16,7 +15,6 @@ import (
 
 	"tailscale.com/client/local"
 	"tailscale.com/client/tailscale/v2"
-	"tailscale.com/ipn"
 	"tailscale.com/tailcfg"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -130,7 +128,7 @@ func (p *Path) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(p.dir))...)
 }
 
-func (p *Path) socket(name string) string { return filepath.Join(p.dir, name, "tailscaled.sock") }
+func (p *Path) socket(name string) string { return Socket(filepath.Join(p.dir, name)) }
 
 // dialAgent connects to the agent's port.
 func (p *Path) dialAgent(ctx context.Context) (net.Conn, error) {
@@ -148,51 +146,10 @@ func (p *Path) join(ctx context.Context, tailscaled, name string) (*apiserver.Pr
 	if err != nil {
 		return nil, err
 	}
-	// Fields of ipn.ConfigVAlpha.
-	b, err := json.Marshal(map[string]any{
-		"Version": "alpha0", "Locked": false, "ServerURL": p.sim.URL(), "AuthKey": key, "Hostname": name, "acceptDNS": false,
-	})
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot encode tailscaled's config")
-	}
-	dir := filepath.Join(p.dir, name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, errors.Wrap(err, "cannot create tailscaled's folder")
-	}
-	config := filepath.Join(dir, "config.json")
-	if err := os.WriteFile(config, b, 0o600); err != nil {
-		return nil, errors.Wrap(err, "cannot write tailscaled's config")
-	}
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot create tailscaled's log")
-	}
-	proc, err := apiserver.StartProcess(apiserver.ProcessOptions{
-		// The simulator is its only server.
-		Env: []string{"TS_DISABLE_PORTMAPPER=1", "TS_ASSUME_NETWORK_UP_FOR_TEST=1", "TS_PANIC_IF_HIT_MAIN_CONTROL=1"},
-		Log: log,
-	}, tailscaled, "--config="+config, "--no-logs-no-support", "--port=0", "--socket="+p.socket(name), "--statedir="+dir, "--tun=userspace-networking")
-	if err := errors.Join(err, log.Close()); err != nil {
-		return proc, err
-	}
-	lc := p.local(name)
-	return proc, harness.Eventually(ctx, upLimit, "node "+name, func(ctx context.Context) error {
-		select {
-		case <-proc.Exited():
-			return errors.Errorf("tailscaled has ended: %v", proc.Err())
-		default:
-		}
-		st, err := lc.StatusWithoutPeers(ctx)
-		if err == nil && st.BackendState != ipn.Running.String() {
-			err = errors.Errorf("tailscaled is in state %s", st.BackendState)
-		}
-		return err
-	})
+	return Join(ctx, Node{Program: tailscaled, Dir: filepath.Join(p.dir, name), Hostname: name, URL: p.sim.URL(), AuthKey: key, UpLimit: upLimit})
 }
 
-func (p *Path) local(name string) *local.Client {
-	return &local.Client{Socket: p.socket(name), UseSocketOnly: true}
-}
+func (p *Path) local(name string) *local.Client { return client(p.socket(name)) }
 
 // mint returns a new auth key.
 func (p *Path) mint(ctx context.Context) (string, error) {

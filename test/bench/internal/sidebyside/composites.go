@@ -35,10 +35,11 @@ func (l *Lab) Counters(ctx context.Context) (Counters, error) {
 	if err != nil {
 		return Counters{}, err
 	}
-	return counters(metrics)
+	return ParseCounters(metrics)
 }
 
-func counters(metrics string) (Counters, error) {
+// ParseCounters returns the counters in Crossplane's metrics.
+func ParseCounters(metrics string) (Counters, error) {
 	c := Counters{}
 	for line := range strings.Lines(metrics) {
 		name, _, _ := strings.Cut(line, "{")

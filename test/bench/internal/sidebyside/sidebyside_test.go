@@ -108,7 +108,7 @@ func TestManifests(t *testing.T) {
 }
 
 func TestCounters(t *testing.T) {
-	got, err := counters(`# HELP circuit_breaker_opens_total Breakers.
+	got, err := ParseCounters(`# HELP circuit_breaker_opens_total Breakers.
 circuit_breaker_opens_total{controller="a"} 1
 circuit_breaker_opens_total{controller="b"} 2
 circuit_breaker_events_total{controller="a",result="Allowed"} 900
