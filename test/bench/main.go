@@ -40,7 +40,7 @@ type cli struct {
 	Out     string        `default:"_out/bench.json" help:"File that results are written to."`
 	Logs    string        `default:"_out/bench-logs" help:"Folder for the logs of the providers."`
 	Bin     string        `help:"Folder with the programs provider and member. Built by default." type:"existingdir"`
-	Parts   []string      `name:"only" default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,first,visible,drain,extension,gateway,soak,routes,tailnet" help:"Which parts to run: ${enum}."`
+	Parts   []string      `name:"only" default:"create,rest,swarm,hops" enum:"create,rest,swarm,hops,functions,operator,first,visible,drain,extension,gateway,soak,routes,tailnet,scale,bulk" help:"Which parts to run: ${enum}."`
 	Creates int           `default:"200" help:"How many VIPServices are created at once."`
 	Objects int           `default:"1000" help:"Number of VIPServices, and of Devices, at rest."`
 	Polls   int           `default:"3" help:"Number of polls over which calls are counted."`
@@ -69,6 +69,7 @@ type cli struct {
 
 	Devices         int `default:"20000" help:"How many devices a large tailnet has."`
 	TailnetServices int `default:"10000" help:"How many services a large tailnet has."`
+	ScaleServices   int `default:"1000" help:"How many TailscaleServices a control plane has at scale, with a TailscaleEndpoints for five and a TailscaleGateway for twenty."`
 	ScaleRoutes     int `default:"20000" help:"How many routes the extension has at scale, four to a target."`
 
 	Idle time.Duration `default:"10m" help:"How long calls of functions are counted while nothing changes."`
@@ -102,6 +103,7 @@ func (c *cli) run(ctx context.Context) error {
 		{name: "first", measure: c.first},
 		{name: "visible", measure: c.visible},
 		{name: "drain", measure: c.drain},
+		{name: "bulk", measure: c.bulk},
 	} {
 		if !slices.Contains(c.Parts, p.name) || ctx.Err() != nil {
 			continue
@@ -122,6 +124,7 @@ func (c *cli) run(ctx context.Context) error {
 		{name: "gateway", measure: c.gateway},
 		{name: "soak", measure: c.soak},
 		{name: "routes", measure: c.routes},
+		{name: "scale", measure: c.scale},
 	} {
 		if !slices.Contains(c.Parts, p.name) || ctx.Err() != nil {
 			continue

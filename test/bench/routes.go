@@ -26,8 +26,11 @@ const (
 	// maxResident is for manyRoutes.
 	maxResidentAtScale = maxResident * 4
 
+	// maxPeakAtScale is the limit of the extension's container in its chart, in MB.
+	maxPeakAtScale = 512 * mebibyte / megabyte
+
 	// scaleTurns is the number of turns of each side, because a translation of so many routes takes seconds.
-	scaleTurns = 3
+	scaleTurns = 2
 
 	// hookSamples is the number of translations over which hooks are timed.
 	hookSamples = 5
@@ -36,8 +39,8 @@ const (
 // routesCost is what one number of routes costs the extension.
 type routesCost struct {
 	routes int
-	// resident memory at rest, in MB.
-	resident float64
+	// resident memory at rest, and its peak while Envoy Gateway translates, in MB.
+	resident, peak float64
 	// update of the index, and a hook, in milliseconds.
 	update, hook float64
 	// translation has the times with the extension and with one that does nothing.
@@ -84,7 +87,10 @@ func (c *cli) routesCost(ctx context.Context, bin string, n int) (routesCost, er
 		if cost.resident, err = w.ExtensionMemory(ctx); err != nil {
 			return err
 		}
-		progress("routes: %d routes: an update takes %.3f ms, a hook %.1f ms, %.1f MB", n, cost.update, cost.hook, cost.resident)
+		if cost.peak, err = w.ExtensionPeak(); err != nil {
+			return err
+		}
+		progress("routes: %d routes: an update takes %.3f ms, a hook %.1f ms, %.1f MB, at most %.1f MB", n, cost.update, cost.hook, cost.resident, cost.peak)
 		if err := w.HeapProfile(ctx, c.Logs); err != nil {
 			return err
 		}
@@ -98,6 +104,7 @@ func routesResults(idle float64, few, many routesCost) []Result {
 	per := func(total float64, c routesCost) float64 { return total / float64(c.routes) * 1000 }
 	return []Result{
 		plain("scale.routes_rss_mb", many.resident, "MB", maxResidentAtScale),
+		plain("scale.routes_rss_peak_mb", many.peak, "MB", maxPeakAtScale),
 		compared("scale.routes_rss_per_1000_ratio", per(many.resident-idle, many), per(few.resident-idle, few), "MB", maxPerObject),
 		plain("scale.routes_index_update_ms", many.update, "ms", maxUpdate),
 		compared("scale.routes_index_update_ratio", many.update, few.update, "ms", maxPerObject),

@@ -137,7 +137,7 @@ func (t *Tailnet) Deaths(ctx context.Context, n int, pause time.Duration) ([]tim
 func (t *Tailnet) offline(ctx context.Context) (map[string]bool, error) {
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(harness.Kind(v1alpha1.DeviceKind))
-	if err := t.env.Kube.List(ctx, l, client.InNamespace(t.namespace(0))); err != nil {
+	if err := t.env.Kube.List(ctx, l, client.InNamespace(t.name)); err != nil {
 		return nil, errors.Wrap(err, "cannot list Devices")
 	}
 	out := map[string]bool{}

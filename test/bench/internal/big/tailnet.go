@@ -19,6 +19,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/harness"
@@ -28,11 +29,10 @@ const (
 	// managed is the number of our VIPServices, and of our Devices.
 	managed = 100
 
-	// clusters is the number of clusters that share a service. Each is a namespace with a cluster ID.
-	clusters = 20
-
-	// sharedService is the service that all clusters share.
-	sharedService = "svc:everywhere"
+	// others is the number of other clusters that share a service with ours, and everywhere its name without
+	// svc:.
+	others     = 19
+	everywhere = "everywhere"
 
 	// fillers is the number of parallel writes.
 	fillers = 8
@@ -56,7 +56,9 @@ type Tailnet struct {
 	traffic  *harness.Traffic
 	provider *harness.Provider
 	url      string
-	name     string
+
+	// name is our namespace, and our cluster ID.
+	name string
 
 	// nodes are the node IDs of all devices.
 	nodes []string
@@ -89,15 +91,11 @@ func (t *Tailnet) start(ctx context.Context, size Size) error {
 		}
 		t.nodes = append(t.nodes, id)
 	}
-	var namespaces []string
-	for i := range clusters {
-		namespaces = append(namespaces, t.namespace(i))
-		if err := t.env.Configure(ctx, t.namespace(i), t.namespace(i), t.url); err != nil {
-			return err
-		}
+	if err := t.env.Configure(ctx, t.name, t.name, t.url); err != nil {
+		return err
 	}
 	t.provider, err = t.env.StartProvider("provider", "provider-"+t.name, harness.AllowTailnets,
-		"--namespace="+t.namespace(0), "--watch-namespaces="+strings.Join(namespaces, ","), "--pprof-address="+PprofAddress)
+		"--namespace="+t.name, "--watch-namespaces="+t.name, "--pprof-address="+PprofAddress)
 	if err != nil {
 		return err
 	}
@@ -110,11 +108,8 @@ func (t *Tailnet) start(ctx context.Context, size Size) error {
 // PprofAddress is where the provider serves profiles.
 const PprofAddress = "127.0.0.1:6061"
 
-// namespace returns the name of a cluster, which is its namespace and its cluster ID.
-func (t *Tailnet) namespace(i int) string { return fmt.Sprintf("%s-%d", t.name, i) }
-
-// manage creates our objects, and waits until they are ready: one service that all clusters share, and in
-// the first cluster many services and devices.
+// manage creates our objects, and waits until they are ready: services, of which other clusters will share
+// one, and devices.
 func (t *Tailnet) manage(ctx context.Context) error {
 	services, err := t.env.Track(ctx, harness.Kind(v1alpha1.VIPServiceKind))
 	if err != nil {
@@ -125,42 +120,47 @@ func (t *Tailnet) manage(ctx context.Context) error {
 	}
 	// Those of an earlier tailnet stay.
 	earlier, earlierDevices := len(services.States()), len(t.devices.States())
-	var objects []*unstructured.Unstructured
-	for i := range clusters {
-		if err := t.host(ctx, i); err != nil {
-			return err
-		}
-		objects = append(objects, vipService(t.namespace(i), "everywhere"))
+	if err := t.host(ctx); err != nil {
+		return err
 	}
+	objects := []*unstructured.Unstructured{vipService(t.name, everywhere)}
 	for i := range managed {
 		objects = append(objects,
-			vipService(t.namespace(0), fmt.Sprintf("ours-%d", i)),
-			harness.Object(v1alpha1.DeviceKind, t.namespace(0), fmt.Sprintf("node-%d", i), map[string]any{"nodeID": t.nodes[i]}),
+			vipService(t.name, fmt.Sprintf("ours-%d", i)),
+			harness.Object(v1alpha1.DeviceKind, t.name, fmt.Sprintf("node-%d", i), map[string]any{"nodeID": t.nodes[i]}),
 		)
 	}
 	if err := t.env.Create(ctx, fillers, objects); err != nil {
 		return err
 	}
 	return harness.Eventually(ctx, readyLimit, "all objects", func(context.Context) error {
-		return errors.Join(t.provider.Running(), services.AllReady(earlier+managed+clusters), t.devices.AllReady(earlierDevices+managed))
+		return errors.Join(t.provider.Running(), services.AllReady(earlier+managed+1), t.devices.AllReady(earlierDevices+managed))
 	})
 }
 
-// host creates the Machine of a cluster, which hosts its services. This process replaces its agent.
-func (t *Tailnet) host(ctx context.Context, i int) error {
-	id := t.nodes[managed+i]
-	m := harness.Object(v1alpha1.MachineKind, t.namespace(i), "proxy-0", map[string]any{"hostname": "proxy-0", "tags": []any{tag}})
+// host creates the Machine that hosts our services. This process replaces its agent.
+func (t *Tailnet) host(ctx context.Context) error {
+	id := t.nodes[managed]
+	m := harness.Object(v1alpha1.MachineKind, t.name, "proxy-0", map[string]any{"hostname": "proxy-0", "tags": []any{tag}})
 	m.SetAnnotations(map[string]string{xpmeta.AnnotationKeyReconciliationPaused: "true", meta.AnnotationNodeID: id})
 	if err := t.env.Kube.Create(ctx, m); err != nil {
 		return errors.Wrap(err, "cannot create a Machine")
 	}
-	original := m.DeepCopy()
-	m.Object["status"] = map[string]any{
-		"atProvider": map[string]any{"nodeID": id},
-		"agent": map[string]any{"services": []any{map[string]any{
-			"name": sharedService, "advertised": true, "accepted": true, "healthyBackends": int64(1), "totalBackends": int64(1),
-		}}},
+	names := []string{everywhere}
+	for i := range managed {
+		names = append(names, fmt.Sprintf("ours-%d", i))
 	}
+	var services []any
+	var advertised []string
+	for _, n := range names {
+		advertised = append(advertised, "svc:"+n)
+		services = append(services, map[string]any{
+			"name": "svc:" + n, "advertised": true, "accepted": true, "healthyBackends": int64(1), "totalBackends": int64(1),
+		})
+	}
+	t.sim.Advertise(id, advertised...)
+	original := m.DeepCopy()
+	m.Object["status"] = map[string]any{"atProvider": map[string]any{"nodeID": id}, "agent": map[string]any{"services": services}}
 	return errors.Wrap(t.env.Kube.Status().Patch(ctx, m, client.MergeFrom(original)), "cannot write the status of a Machine")
 }
 
@@ -181,34 +181,46 @@ func (t *Tailnet) fill(ctx context.Context, n int) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot list services")
 	}
-	var models []tailscale.Service
-	for _, s := range existing {
-		if strings.Contains(s.Name, "ours-1") {
-			models = append(models, s)
+	var models, shared []tailscale.Service
+	for _, svc := range existing {
+		switch {
+		case svc.Name == registry.RecordName("svc:"+everywhere, t.name):
+			shared = append(shared, svc)
+		case strings.HasPrefix(svc.Name, "svc:ours-1"):
+			models = append(models, svc)
 		}
 	}
-	if len(models) == 0 {
+	if len(models) == 0 || len(shared) == 0 {
 		return errors.New("the provider has created no service")
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(fillers)
 	for i := range n - len(existing) {
+		svc := t.foreign(models[i%len(models)], i)
+		if i < others {
+			svc = t.foreign(shared[0], i)
+			svc.Name = registry.RecordName("svc:"+everywhere, cluster(i))
+		}
 		g.Go(func() error {
-			_, err := api.Services().PutService(ctx, t.foreign(models[i%len(models)], i))
-			return errors.Wrap(err, "cannot add a service of another cluster")
+			_, err := api.Services().PutService(ctx, svc)
+			return errors.Wrapf(err, "cannot add service %q of another cluster", svc.Name)
 		})
 	}
 	return g.Wait()
 }
 
+// cluster returns the cluster ID of another cluster.
+func cluster(i int) string { return fmt.Sprintf("cluster-%d", i) }
+
 // foreign returns a copy of a service of ours as another cluster's.
 func (t *Tailnet) foreign(s tailscale.Service, i int) tailscale.Service {
-	r := strings.NewReplacer("ours-", fmt.Sprintf("theirs-%d-", i), t.namespace(0), fmt.Sprintf("cluster-%d", i))
+	ours := strings.NewReplacer("ours-", fmt.Sprintf("theirs-%d-", i))
+	r := strings.NewReplacer("ours-", fmt.Sprintf("theirs-%d-", i), t.name+"/", cluster(i)+"/", `"`+t.name+`"`, `"`+cluster(i)+`"`)
 	annotations := maps.Clone(s.Annotations)
 	for k, v := range annotations {
 		annotations[k] = r.Replace(v)
 	}
-	return tailscale.Service{Name: r.Replace(s.Name), Comment: s.Comment, Annotations: annotations, Ports: s.Ports, Tags: s.Tags}
+	return tailscale.Service{Name: ours.Replace(s.Name), Comment: s.Comment, Annotations: annotations, Ports: s.Ports, Tags: s.Tags}
 }
 
 // Close stops the provider and the tailnet.

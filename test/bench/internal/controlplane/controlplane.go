@@ -141,7 +141,7 @@ func (c *ControlPlane) run(ctx context.Context, bin, crossplane string) error {
 	}
 	c.metrics = "http://127.0.0.1:" + ports[1] + "/metrics"
 	if c.Crossplane, err = c.env.StartProgram(crossplane, "crossplane", "core", "start",
-		"--namespace="+system, "--no-enable-webhooks", "--package-runtime=External", "--xpkg-cache-dir="+filepath.Join(c.dir, "xpkg"),
+		"--namespace="+system, "--enable-webhooks=false", "--package-runtime=External", "--xpkg-cache-dir="+filepath.Join(c.dir, "xpkg"),
 		"--tls-client-certs-dir="+filepath.Join(c.dir, "crossplane"), "--metrics-port="+ports[1], "--health-probe-port="+ports[2], "--profile="+CrossplanePprof); err != nil {
 		return err
 	}

@@ -24,12 +24,15 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/harness"
 	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const (
-	// translateLimit is how long one translation and all steps before it may take.
-	translateLimit = 2 * time.Minute
+	// translateLimit is how long one translation and all steps before it may take, and
+	// translateLimitPerRoute how much longer for each route.
+	translateLimit         = 2 * time.Minute
+	translateLimitPerRoute = 30 * time.Millisecond
 
 	// liveLimit is how long an endpoint may take until it serves.
 	liveLimit = 20 * time.Second
@@ -73,7 +76,7 @@ func (w *Environment) Translations(ctx context.Context, n int) ([]time.Duration,
 // translate repeats until a translation runs alone, and returns how long it took: the metric does
 // not separate two that run together.
 func (w *Environment) translate(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, translateLimit)
+	ctx, cancel := context.WithTimeout(ctx, translateLimit+time.Duration(w.options.Routes)*translateLimitPerRoute)
 	defer cancel()
 	for {
 		took, n, err := w.translateOnce(ctx)
@@ -187,6 +190,12 @@ func (w *Environment) ExtensionMemory(ctx context.Context) (float64, error) {
 		return resident(w.extension.PID())
 	})
 	return kib * 1024 / 1e6, errors.Wrap(err, "cannot read the extension's memory")
+}
+
+// ExtensionPeak returns the largest resident memory of the extension since its start, in MB.
+func (w *Environment) ExtensionPeak() (float64, error) {
+	m, err := harness.MemoryOf(w.extension)
+	return m.Peak * (1 << 20) / 1e6, err
 }
 
 // settle returns the value of read once it changes by less than the share settled.

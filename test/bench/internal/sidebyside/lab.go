@@ -68,6 +68,15 @@ func (l *Lab) apply(ctx context.Context, manifest string) error {
 	return err
 }
 
+// applyAll applies the manifests of all names at once.
+func (l *Lab) applyAll(ctx context.Context, names []string, manifest func(name string) string) error {
+	var all strings.Builder
+	for _, name := range names {
+		all.WriteString(manifest(name))
+	}
+	return l.apply(ctx, all.String())
+}
+
 // start starts a load on a URL, from the tailnet or from the cluster.
 func (l *Lab) start(ctx context.Context, source, url string, args ...string) (*load.Process, error) {
 	return load.StartProcess(ctx, l.program, append([]string{"--from=" + source, url}, args...)...)

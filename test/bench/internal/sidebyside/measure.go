@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/load"
@@ -19,6 +21,9 @@ const (
 	// when kubelet renews their mounts, which takes up to 90 s, once for the address and once more
 	// for its advertisement.
 	firstLimit = 10 * time.Minute
+
+	// bulkClients is the number of clients that look at the same time whether services answer.
+	bulkClients = 8
 
 	// rollRate is the number of requests a second while a proxy is rolled.
 	rollRate = 20
@@ -31,6 +36,25 @@ const (
 // Ingress applies a new ingress and returns the time until the first response.
 func (l *Lab) Ingress(ctx context.Context, s Side, name string) (time.Duration, error) {
 	return l.first(ctx, "tailnet", s.IngressURL(name), func() error { return s.ApplyIngress(ctx, name) })
+}
+
+// IngressAll exposes the backend under many names at once, and returns how long after that all of them had
+// answered.
+func (l *Lab) IngressAll(ctx context.Context, s Side, names []string) (time.Duration, error) {
+	began := time.Now()
+	if err := s.ApplyIngress(ctx, names...); err != nil {
+		return 0, err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(bulkClients)
+	for _, name := range names {
+		g.Go(func() error {
+			_, err := l.first(gctx, "tailnet", s.IngressURL(name), func() error { return nil })
+			return errors.Wrapf(err, "%s does not answer", name)
+		})
+	}
+	err := g.Wait()
+	return time.Since(began), err
 }
 
 // Egress applies a new egress and returns the time until the first response.

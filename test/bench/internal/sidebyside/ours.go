@@ -84,15 +84,17 @@ func (o *Ours) proxies(name, connectionType string, targets ...string) proxies {
 	return proxies{name: name, connectionType: connectionType, networking: o.networking, replicas: replicas, targets: targets, target: o.lab.target()}
 }
 
-// ApplyIngress creates a TailscaleServices. With Kernel networking it has all ports, as each
-// service of Tailscale's operator has (tailscale cmd/k8s-operator/svc-for-pg.go, do-not-validate):
-// with a listed port, tailscaled would carry the connections in a cluster with only IPv4.
-func (o *Ours) ApplyIngress(ctx context.Context, name string) error {
+// ApplyIngress creates TailscaleServices.
+func (o *Ours) ApplyIngress(ctx context.Context, names ...string) error {
+	return o.lab.applyAll(ctx, names, o.ingressManifest)
+}
+
+func (o *Ours) ingressManifest(name string) string {
 	ports := portHTTP
 	if o.networking == string(tailnetv1alpha1.NetworkingKernel) {
 		ports = portsAll
 	}
-	return o.lab.apply(ctx, hosted(name, o.ingress(), ports))
+	return hosted(name, o.ingress(), ports)
 }
 
 // ApplyEgress adds an endpoint to the egress proxies.

@@ -31,8 +31,8 @@ type Side interface {
 	// Install installs the controllers and proxies, and waits until the proxies are up.
 	Install(ctx context.Context) error
 
-	// ApplyIngress exposes the backend in the tailnet under a name.
-	ApplyIngress(ctx context.Context, name string) error
+	// ApplyIngress exposes the backend in the tailnet under each of the names, at once.
+	ApplyIngress(ctx context.Context, names ...string) error
 
 	// ApplyEgress exposes the lab's tailnet client in the cluster under a name.
 	ApplyEgress(ctx context.Context, name string) error

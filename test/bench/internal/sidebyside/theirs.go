@@ -145,9 +145,14 @@ proxyConfig:
 	return err
 }
 
-// ApplyIngress creates a Service of the operator's load balancer class.
-func (o *Theirs) ApplyIngress(ctx context.Context, name string) error {
-	return o.lab.apply(ctx, fmt.Sprintf(`apiVersion: v1
+// ApplyIngress creates Services of the operator's load balancer class.
+func (o *Theirs) ApplyIngress(ctx context.Context, names ...string) error {
+	return o.lab.applyAll(ctx, names, o.ingressManifest)
+}
+
+func (o *Theirs) ingressManifest(name string) string {
+	return fmt.Sprintf(`---
+apiVersion: v1
 kind: Service
 metadata:
   name: %[1]s
@@ -164,7 +169,7 @@ spec:
   ports:
   - port: 80
     targetPort: 8080
-`, name, Namespace, theirsIngress, theirsTag))
+`, name, Namespace, theirsIngress, theirsTag)
 }
 
 // ApplyEgress creates an ExternalName Service, which the operator completes.
