@@ -302,7 +302,7 @@ render-goldens: ## Rewrite the goldens of examples from what they render to.
 # Parts of the benchmarks, separated by commas; go run ./test/bench --help lists all.
 ONLY ?= create,rest,swarm,hops,extension,functions,first,visible,operator
 comma := ,
-BENCH_ENVOY = $(filter extension gateway,$(subst $(comma), ,$(ONLY)))
+BENCH_ENVOY = $(filter extension gateway routes,$(subst $(comma), ,$(ONLY)))
 
 .PHONY: bench
 bench: ## Measure against the goals: the provider alone and among twenty, the extension with real Envoy, the hops of egress, the calls of functions, all beside Tailscale's operator; takes an hour. ONLY=extension for a part.
@@ -310,9 +310,16 @@ bench: ## Measure against the goals: the provider alone and among twenty, the ex
 	$(if $(BENCH_ENVOY),$(LAB) build envoy-gateway envoy)
 	$(SERVER_ASSETS) $(if $(BENCH_ENVOY),$(GATEWAY_ASSETS)) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
-	TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) \
+	TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) TEST_ASSET_CROSSPLANE_CORE=$$($(LAB) bin crossplane-core) \
 	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} \
 	go run ./test/bench --only=$(ONLY) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m --version=$(VERSION) --flavour=$(FLAVOUR)
+
+# Parts of bench-scale, separated by commas. Only bulk needs a lab.
+SCALE ?= routes,tailnet,scale,bulk
+
+.PHONY: bench-scale
+bench-scale: ## Measure what size costs: 20,000 routes, a tailnet of 20,000 devices, 1000 services with real Crossplane, 100 at once beside Tailscale's operator; takes two hours. SCALE=tailnet for a part.
+	$(MAKE) --no-print-directory bench ONLY=$(SCALE)
 
 .PHONY: soak
 soak: ## Have routes, targets and endpoints change for an hour in front of real Envoy Gateway and Envoy, while replicas, Envoy, Envoy Gateway and the API server fail: nothing may grow or get lost. DURATION=3m for a look.

@@ -57,7 +57,6 @@ type Member struct {
 func (v View) Members(service string) ([]Member, []string) {
 	var out []Member
 	var ignored []string
-	var devices map[string]*tailscale.Device
 	for i := range v.Services {
 		s := &v.Services[i]
 		if s.Annotations[meta.AnnotationSharedService] != service {
@@ -68,22 +67,34 @@ func (v View) Members(service string) ([]Member, []string) {
 			ignored = append(ignored, s.Name)
 			continue
 		}
-		if devices == nil {
-			devices = v.index()
-		}
-		m := Member{Record: r, Name: s.Name, Addrs: s.Addrs}
-		m.Alive, m.Expired = v.status(r, devices)
-		out = append(out, m)
+		out = append(out, Member{Record: r, Name: s.Name, Addrs: s.Addrs})
+	}
+	devices := v.machines(out)
+	for i := range out {
+		out[i].Alive, out[i].Expired = v.status(out[i].Record, devices)
 	}
 	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	slices.Sort(ignored)
 	return out, ignored
 }
 
-func (v View) index() map[string]*tailscale.Device {
-	out := make(map[string]*tailscale.Device, len(v.Devices))
+// machines returns the devices that the records name, by node ID. A tailnet may have ten thousand devices
+// and the members of a service a few machines, and each service asks for them several times.
+func (v View) machines(members []Member) map[string]*tailscale.Device {
+	out := map[string]*tailscale.Device{}
+	for i := range members {
+		for _, id := range members[i].Nodes {
+			out[id] = nil
+		}
+	}
+	if len(out) == 0 {
+		return out
+	}
 	for i := range v.Devices {
-		out[v.Devices[i].NodeID] = &v.Devices[i]
+		d := &v.Devices[i]
+		if _, ok := out[d.NodeID]; ok {
+			out[d.NodeID] = d
+		}
 	}
 	return out
 }
@@ -131,7 +142,8 @@ func (v View) Service(name string) *tailscale.Service {
 // of other tailnets, whose names are in other domains.
 func (v View) Machine(service string) string {
 	label := strings.TrimPrefix(service, servicePrefix)
-	for _, d := range v.Devices {
+	for i := range v.Devices {
+		d := &v.Devices[i]
 		if first, _, _ := strings.Cut(d.Name, "."); first == label && !d.IsExternal {
 			return d.Name
 		}
