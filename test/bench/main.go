@@ -5,11 +5,12 @@
 // simulated tailnet, all on this machine. It also measures the cost of the hops of a connection
 // into the tailnet. On request it measures the extension with real Envoy Gateway and Envoy, at rest
 // and through an hour of changes and failures, and the whole project beside Tailscale's own
-// operator in a lab. It prints a table, writes JSON, and fails when a goal is missed. This package
-// holds the measurements and the goals. Shared code is in internal/harness, the run of many
-// clusters in internal/swarm, Envoy Gateway with and without the extension in internal/gateway, the
-// hour of changes in internal/soak, both sides of a comparison with the operator in
-// internal/sidebyside, and a path into a tailnet in internal/hops.
+// operator in a lab, and what size costs: many routes, a large tailnet, and many composites. It prints a
+// table, writes JSON, and fails when a goal is missed. This package holds the measurements and the goals.
+// Shared code is in internal/harness, the run of many clusters in internal/swarm, Envoy Gateway with and
+// without the extension in internal/gateway, the hour of changes in internal/soak, both sides of a
+// comparison with the operator in internal/sidebyside, a path into a tailnet in internal/hops, a large
+// tailnet in internal/big, and Crossplane with function and provider in internal/controlplane.
 //
 // Ratios compare measurements of one run only: other load on the machine affects both sides.
 package main

@@ -64,10 +64,14 @@ func (c *cli) routes(ctx context.Context) ([]Result, error) {
 			return rs, err
 		}
 		many, err := c.routesCost(ctx, bin, c.ScaleRoutes)
-		if err != nil {
+		if many.resident == 0 {
 			return rs, err
 		}
-		return routesResults(idle, few, many), nil
+		rs = routesResults(idle, few, many)
+		if err == nil {
+			rs = append(rs, paired("scale.routes_translate_ratio", many.translation, many.nothing, maxTranslateRatio))
+		}
+		return rs, err
 	})
 }
 
@@ -75,7 +79,7 @@ func (c *cli) routes(ctx context.Context) ([]Result, error) {
 func (c *cli) routesCost(ctx context.Context, bin string, n int) (routesCost, error) {
 	cost := routesCost{routes: n}
 	options := gateway.Options{Routes: n, Targets: max(n/routesPerTarget, 1)}
-	return cost, c.inEnvironment(ctx, bin, options, func(w *gateway.Environment) error {
+	err := c.inEnvironment(ctx, bin, options, func(w *gateway.Environment) error {
 		progress("routes: %d routes answer; updating the index", n)
 		var err error
 		if cost.update, err = w.Updates(ctx, updateSamples); err != nil {
@@ -94,9 +98,13 @@ func (c *cli) routesCost(ctx context.Context, bin string, n int) (routesCost, er
 		if err := w.HeapProfile(ctx, c.Logs); err != nil {
 			return err
 		}
+		if n < c.ScaleRoutes {
+			return nil // The few are compared by their hooks.
+		}
 		cost.translation, cost.nothing, err = translationTurns(ctx, w, scaleTurns)
 		return errors.Wrapf(err, "cannot translate %d routes", n)
 	})
+	return cost, err
 }
 
 // routesResults compares many routes with few. Idle is the memory with one route.
@@ -109,6 +117,5 @@ func routesResults(idle float64, few, many routesCost) []Result {
 		plain("scale.routes_index_update_ms", many.update, "ms", maxUpdate),
 		compared("scale.routes_index_update_ratio", many.update, few.update, "ms", maxPerObject),
 		compared("scale.routes_hook_per_1000_ratio", per(many.hook, many), per(few.hook, few), "ms", maxPerObject),
-		paired("scale.routes_translate_ratio", many.translation, many.nothing, maxTranslateRatio),
 	}
 }

@@ -29,9 +29,6 @@ const (
 	// steadyQuiet is how long nothing is written before a control plane counts as steady.
 	steadyQuiet = 30 * time.Second
 
-	// restPolls is the number of polls over which use at rest is counted, after one that is not.
-	restPolls = 3
-
 	// maxOurMemory is the limit of the containers of provider and function in the chart, in MiB, and
 	// maxCrossplaneMemory that of Crossplane's own chart.
 	maxOurMemory        = 512
@@ -45,8 +42,9 @@ type scaleCost struct {
 	// ready and steady are how long it took until all were ready, and until nothing was written any more.
 	ready, steady time.Duration
 
-	// growth is what was used until then, and rest what is used in a poll at rest.
+	// growth is what was used until then, and rest what was used in some polls at rest.
 	growth, rest controlplane.Use
+	polls        float64
 
 	// Processor times until then, and memory at the end.
 	provider, function, crossplane processCost
@@ -83,6 +81,7 @@ func (c *cli) scale(ctx context.Context) ([]Result, error) {
 
 // scaleCost measures this many services, with their share of endpoints and Gateways.
 func (c *cli) scaleCost(ctx context.Context, bin string, services int) (cost scaleCost, err error) {
+	cost.polls = float64(c.Polls)
 	cost.size = controlplane.Size{Services: services, Endpoints: max(services/servicesPerEndpoints, 1), Gateways: max(services/servicesPerGateway, 1)}
 	progress("scale: %+v; %s", cost.size, load())
 	p, err := controlplane.Start(ctx, bin, filepath.Join(c.Logs, fmt.Sprintf("scale-%d", services)), cost.size)
@@ -106,10 +105,10 @@ func (c *cli) scaleCost(ctx context.Context, bin string, services int) (cost sca
 	if err := harness.Pause(ctx, pollInterval); err != nil {
 		return cost, err
 	}
-	if cost.rest, err = p.Rest(ctx, restPolls*pollInterval); err != nil {
+	if cost.rest, err = p.Rest(ctx, time.Duration(c.Polls)*pollInterval); err != nil {
 		return cost, err
 	}
-	progress("scale: in %d polls at rest: writes by %v, %d lists, %d other calls of Tailscale's API, %+v", restPolls, cost.rest.Writes, cost.rest.Lists, cost.rest.Others, cost.rest.Functions)
+	progress("scale: in %d polls at rest: writes by %v, %d lists, %d other calls of Tailscale's API, %+v", c.Polls, cost.rest.Writes, cost.rest.Lists, cost.rest.Others, cost.rest.Functions)
 	for _, s := range []struct {
 		process *harness.Provider
 		cost    *processCost
@@ -149,9 +148,9 @@ func scaleResults(few, many scaleCost) []Result {
 		plain("scale.rest_writes", float64(many.rest.Writes.Total(controlplane.Provider)), "writes", 0),
 		plain("scale.rest_crossplane_writes", float64(many.rest.Writes.Total(controlplane.Crossplane)), "writes", 0),
 		plain("scale.rest_function_calls", many.rest.Functions.Calls, "calls", 0),
-		plain("scale.rest_list_calls_per_poll", float64(many.rest.Lists)/restPolls, "calls", goalLists),
-		plain("scale.rest_other_calls_per_poll", float64(many.rest.Others)/restPolls, "calls", goalOthers),
-		plain("scale.rest_processor_per_poll", processorOf(many.rest).Seconds()/restPolls, "s", maxPollProcessor),
+		plain("scale.rest_list_calls_per_poll", float64(many.rest.Lists)/many.polls, "calls", goalLists),
+		plain("scale.rest_other_calls_per_poll", float64(many.rest.Others)/many.polls, "calls", goalOthers),
+		plain("scale.rest_processor_per_poll", processorOf(many.rest).Seconds()/many.polls, "s", maxPollProcessor),
 	}
 }
 

@@ -16,6 +16,7 @@ var clones = map[string]string{
 	"docs/prove-it.md":      "it is a short form of the acceptance run, and clones the repository first",
 	"docs/lab.md":           "the lab builds everything from source",
 	"docs/performance.md":   "its measurements are made from source",
+	"docs/scale.md":         "its measurements are made from source",
 	"docs/compatibility.md": "it names the acceptance run and a check of the repository",
 }
 

@@ -39,7 +39,7 @@ const (
 	// startLimit is how long all processes may take to start.
 	startLimit = 5 * time.Minute
 
-	// functionPprof and others are where the processes serve profiles.
+	// ProviderPprof and CrossplanePprof are where the processes serve profiles.
 	ProviderPprof   = "127.0.0.1:6062"
 	CrossplanePprof = "127.0.0.1:6063"
 )
@@ -145,8 +145,7 @@ func (c *ControlPlane) run(ctx context.Context, bin, crossplane string) error {
 		"--tls-client-certs-dir="+filepath.Join(c.dir, "crossplane"), "--metrics-port="+ports[1], "--health-probe-port="+ports[2], "--profile="+CrossplanePprof); err != nil {
 		return err
 	}
-	c.Provider, err = c.env.StartProvider("provider", "provider", harness.AllowTailnets, "--namespace="+system, "--pprof-address="+ProviderPprof)
-	return err
+	return nil
 }
 
 // certificates writes those with which Crossplane and the function recognize each other.
@@ -211,6 +210,20 @@ func (c *ControlPlane) configure(ctx context.Context, url string) error {
 			return errors.Wrapf(err, "cannot create %s", u.GetName())
 		}
 	}
+	for _, kind := range append([]string{gatewayv1alpha1.TailscaleTailnetKind, gatewayv1alpha1.TailscaleProxyGroupKind}, kinds...) {
+		err := c.eventually(ctx, startLimit, "kind "+kind, func(ctx context.Context) error {
+			l := &unstructured.UnstructuredList{}
+			l.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(kind))
+			return c.env.Kube.List(ctx, l)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	// It ends while kinds are missing, and Kubernetes would start it again.
+	if c.Provider, err = c.env.StartProvider("provider", "provider", harness.AllowTailnets, "--namespace="+system, "--pprof-address="+ProviderPprof); err != nil {
+		return err
+	}
 	objects := []*unstructured.Unstructured{
 		object("v1", "Secret", system, "tailscale-oauth", map[string]any{"stringData": harness.Credential()}),
 		object(gatewayv1alpha1.SchemeGroupVersion.String(), gatewayv1alpha1.TailscaleTailnetKind, "", tailnet, map[string]any{"spec": map[string]any{
@@ -220,34 +233,42 @@ func (c *ControlPlane) configure(ctx context.Context, url string) error {
 	for i := range namespaces {
 		objects = append(objects, object("v1", "Namespace", "", namespace(i), nil))
 	}
-	for _, o := range objects {
-		err := harness.Eventually(ctx, startLimit, "kind "+o.GetKind(), func(ctx context.Context) error {
-			return errors.Join(c.running(), c.env.Kube.Create(ctx, o))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for _, kind := range kinds {
-		err := harness.Eventually(ctx, startLimit, "kind "+kind, func(ctx context.Context) error {
-			l := &unstructured.UnstructuredList{}
-			l.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(kind))
-			return errors.Join(c.running(), c.env.Kube.List(ctx, l))
-		})
-		if err != nil {
-			return err
-		}
+	if err := c.env.Create(ctx, 1, objects); err != nil {
+		return err
 	}
 	t, err := c.env.Track(ctx, gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleTailnetKind))
 	if err != nil {
 		return err
 	}
-	return harness.Eventually(ctx, startLimit, "the tailnet", func(context.Context) error { return errors.Join(c.running(), t.AllReady(1)) })
+	return c.eventually(ctx, startLimit, "the tailnet", func(context.Context) error { return t.AllReady(1) })
+}
+
+// eventually waits until check returns no error, or a process ends.
+func (c *ControlPlane) eventually(ctx context.Context, limit time.Duration, description string, check func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := harness.Eventually(ctx, limit, description, func(ctx context.Context) error {
+		if err := c.running(); err != nil {
+			cancel(err)
+			return err
+		}
+		return check(ctx)
+	})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // running returns an error if a process has ended.
 func (c *ControlPlane) running() error {
-	return errors.Join(c.Provider.Running(), c.Function.Running(), c.Crossplane.Running())
+	var errs []error
+	for _, p := range []*harness.Provider{c.Provider, c.Function, c.Crossplane} {
+		if p != nil {
+			errs = append(errs, p.Running())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Close stops all processes.

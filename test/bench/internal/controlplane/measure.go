@@ -111,8 +111,8 @@ func (c *ControlPlane) Fill(ctx context.Context, quiet time.Duration, progress f
 	}
 	progress("scale: created after %s", time.Since(began).Round(time.Second))
 	shown := time.Now()
-	err = harness.Eventually(ctx, steadyLimit, "a steady control plane", func(context.Context) error {
-		errs := []error{c.running()}
+	err = c.eventually(ctx, steadyLimit, "a steady control plane", func(context.Context) error {
+		var errs []error
 		for _, kind := range kinds {
 			errs = append(errs, errors.Wrap(trackers[kind].AllReady(c.size.count(kind)), kind))
 		}

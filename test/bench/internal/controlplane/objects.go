@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 const (
@@ -82,7 +83,7 @@ func gateway(i int) []*unstructured.Unstructured {
 		"ports": []any{map[string]any{"name": "http", "port": int64(80), "protocol": "TCP"}},
 	}})
 	front.SetLabels(map[string]string{
-		"gateway.envoyproxy.io/owning-gateway-name": name, "gateway.envoyproxy.io/owning-gateway-namespace": namespace(i),
+		meta.LabelManagedBy: meta.ManagedByEnvoyGateway, meta.LabelOwningGatewayName: name, meta.LabelOwningGatewayNamespace: namespace(i),
 	})
 	return []*unstructured.Unstructured{
 		front,
