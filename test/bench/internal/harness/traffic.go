@@ -5,6 +5,7 @@ package harness
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ type Traffic struct {
 
 // Responses are the responses of a handler to requests that read.
 type Responses struct {
-	// Reads is the number of requests that read, and Writes that of all others.
+	// Reads is the number of requests that read, and Writes that of all others. Logins are neither.
 	Reads, Writes int
 
 	// Bytes of the bodies of reads, and Took is how long the handler worked until it had sent them.
@@ -39,7 +40,10 @@ func (t *Traffic) Observe(h http.Handler) http.Handler {
 		h.ServeHTTP(c, r)
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if r.Method != http.MethodGet {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/oauth/token"):
+			return // A login writes nothing.
+		case r.Method != http.MethodGet:
 			t.total.Writes++
 			return
 		}
