@@ -7,6 +7,7 @@ import (
 	"context"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -16,7 +17,8 @@ import (
 )
 
 // CleanStatuses returns a client that cleans the messages of all conditions that it writes, and the
-// statuses of MachineSets. They contain what Tailscale's API, users of the tailnet or agents wrote.
+// statuses of MachineSets. They contain what Tailscale's API, users of the tailnet or agents wrote. It
+// does not send a status that the object already has.
 func CleanStatuses(c client.Client) client.Client { return statusClient{c} }
 
 type statusClient struct{ client.Client }
@@ -35,6 +37,9 @@ type statusWriter struct {
 // Update cleans and updates a status.
 func (w statusWriter) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
 	w.clean(ctx, o)
+	if len(opts) == 0 && w.unchanged(ctx, o) {
+		return nil
+	}
 	return w.SubResourceWriter.Update(ctx, o, opts...)
 }
 
@@ -72,6 +77,36 @@ func (w statusWriter) clean(ctx context.Context, o client.Object) {
 	}
 }
 
+// unchanged reports whether an object has the status already, in the version that the write names. The
+// reconciler of managed resources updates each status in each poll (crossplane-runtime v2.4.0
+// pkg/reconciler/managed, Reconcile). The API server stores no equal object, but a request costs it as much
+// as any other, and many objects at rest would send one each.
+func (w statusWriter) unchanged(ctx context.Context, o client.Object) bool {
+	want := statusOf(o)
+	if !want.IsValid() || o.GetResourceVersion() == "" {
+		return false
+	}
+	e, ok := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+	if !ok || w.reader.Get(ctx, client.ObjectKeyFromObject(o), e) != nil {
+		return false
+	}
+	return e.GetUID() == o.GetUID() && e.GetResourceVersion() == o.GetResourceVersion() &&
+		equality.Semantic.DeepEqual(statusOf(e).Interface(), want.Interface())
+}
+
+// statusOf returns the status of an object that is a struct. It returns an invalid value if the object has
+// none.
+func statusOf(o client.Object) reflect.Value {
+	v := reflect.ValueOf(o)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	if s := v.Elem().FieldByName("Status"); s.IsValid() && s.Kind() == reflect.Struct {
+		return s
+	}
+	return reflect.Value{}
+}
+
 // existing returns the conditions of the existing object. It returns none if it cannot be read.
 func (w statusWriter) existing(ctx context.Context, o client.Object) []xpv2.Condition {
 	e, ok := o.DeepCopyObject().(client.Object)
@@ -83,12 +118,8 @@ func (w statusWriter) existing(ctx context.Context, o client.Object) []xpv2.Cond
 
 // conditions returns status.conditions of an object. It returns nil if the object has none.
 func conditions(o client.Object) []xpv2.Condition {
-	v := reflect.ValueOf(o)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
-		return nil
-	}
-	status := v.Elem().FieldByName("Status")
-	if !status.IsValid() || status.Kind() != reflect.Struct {
+	status := statusOf(o)
+	if !status.IsValid() {
 		return nil
 	}
 	f := status.FieldByName("Conditions")
