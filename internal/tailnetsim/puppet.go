@@ -65,6 +65,7 @@ func (s *Server) Join(p Puppet) (string, error) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var d *device
 	if p.AuthKey != "" {
 		r := s.registerLocked(machine, &tailcfg.RegisterRequest{
 			NodeKey: node, NLKey: lockKey, NodeKeySignature: sig, Hostinfo: hi, Auth: &tailcfg.RegisterResponseAuth{AuthKey: authKey},
@@ -72,8 +73,9 @@ func (s *Server) Join(p Puppet) (string, error) {
 		if r.Error != "" {
 			return "", errors.New(r.Error)
 		}
+		d = s.st.deviceByNodeKey(node)
 	} else {
-		d := s.st.addDevice(s.now())
+		d = s.st.addDevice(s.now())
 		d.Machine, d.NodeKey, d.LockKey = machine, node, lockKey
 		d.Tags = slices.Sorted(slices.Values(p.Tags))
 		d.Authorized = !p.Unauthorized
@@ -81,7 +83,6 @@ func (s *Server) Join(p Puppet) (string, error) {
 		d.Expires = s.now().UTC().Add(nodeKeyLife)
 		s.noteHostinfo(d, hi)
 	}
-	d := s.st.deviceByNodeKey(node)
 	if p.NodeID != "" {
 		d.StableID = tailcfg.StableNodeID(p.NodeID)
 	}
@@ -108,22 +109,40 @@ func (s *Server) SetOnline(nodeID string, online bool) bool {
 	return true
 }
 
-// Advertise makes a puppet advertise services, with all ports, and withdraw all others. It reports whether
-// there is such a device.
-func (s *Server) Advertise(nodeID string, services ...string) bool {
+// A Definition is a service that Define creates.
+type Definition struct {
+	// Name is svc: followed by a DNS label.
+	Name        string
+	Ports, Tags []string
+	Annotations map[string]string
+}
+
+// Define creates services at once, or none of them. Through the API, hosts would be decided anew for each, and
+// thousands of services would take minutes.
+func (s *Server) Define(definitions ...Definition) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := s.st.device(nodeID)
-	if d == nil {
-		return false
+	created := make([]*service, 0, len(definitions))
+	for _, d := range definitions {
+		v := &service{Name: d.Name, Ports: d.Ports, Tags: d.Tags, Annotations: d.Annotations}
+		if err := v.validate(); err != nil {
+			return errors.Wrapf(err, "cannot create service %q", d.Name)
+		}
+		if s.st.Services[d.Name] != nil || s.st.machineHas(d.Name) {
+			return errors.Errorf("cannot create service %q: the name is in use", d.Name)
+		}
+		created = append(created, v)
 	}
-	offers := make(map[string]*tailcfg.VIPService, len(services))
-	for _, name := range services {
-		offers[name] = &tailcfg.VIPService{Name: tailcfg.ServiceName(name), Ports: []tailcfg.ProtoPortRange{{Ports: tailcfg.PortRangeAny}}, Active: true}
+	for _, v := range created {
+		if err := s.allocateLocked(v); err != nil {
+			return errors.Wrapf(err, "cannot create service %q", v.Name)
+		}
+		v.canonical()
+		s.st.Services[v.Name] = v
+		s.defineLocked(v.Name)
 	}
-	s.takeOffersLocked(d, offers)
-	s.hostsChangedLocked()
-	return true
+	s.servicesChangedLocked()
+	return nil
 }
 
 // puppetRoutes adds routes with which other processes manage puppets.

@@ -198,8 +198,9 @@ func (st *state) addrTaken(a netip.Addr) bool {
 			return true
 		}
 	}
+	text := a.String()
 	for _, v := range st.Services {
-		if slices.Contains(v.Addrs, a.String()) {
+		if slices.Contains(v.Addrs, text) {
 			return true
 		}
 	}

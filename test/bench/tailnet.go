@@ -86,6 +86,9 @@ func (c *cli) tailnetCost(ctx context.Context, env *harness.Env, name string, si
 		return cost, err
 	}
 	progress("tailnet: a poll is %+v", cost.poll)
+	if cost.memory, err = t.Memory(); err != nil || size.Devices < c.Devices {
+		return cost, err // Of the small one only polls are compared.
+	}
 	cost.annotation, cost.annotated = t.Annotations()
 	progress("tailnet: %d devices go offline", deaths)
 	if cost.seen, err = t.Deaths(ctx, deaths, deathPause); err != nil {

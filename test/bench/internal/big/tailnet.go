@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -151,14 +150,16 @@ func (t *Tailnet) host(ctx context.Context) error {
 		names = append(names, fmt.Sprintf("ours-%d", i))
 	}
 	var services []any
-	var advertised []string
+	var offers []tailnetsim.Offer
 	for _, n := range names {
-		advertised = append(advertised, "svc:"+n)
+		offers = append(offers, tailnetsim.Offer{Service: "svc:" + n, Ports: []uint16{443}})
 		services = append(services, map[string]any{
 			"name": "svc:" + n, "advertised": true, "accepted": true, "healthyBackends": int64(1), "totalBackends": int64(1),
 		})
 	}
-	t.sim.Advertise(id, advertised...)
+	if err := t.sim.SetOffers(id, offers...); err != nil {
+		return err
+	}
 	original := m.DeepCopy()
 	m.Object["status"] = map[string]any{"atProvider": map[string]any{"nodeID": id}, "agent": map[string]any{"services": services}}
 	return errors.Wrap(t.env.Kube.Status().Patch(ctx, m, client.MergeFrom(original)), "cannot write the status of a Machine")
@@ -173,7 +174,7 @@ func vipService(namespace, name string) *unstructured.Unstructured {
 
 // fill adds services of other clusters until there are n. They have the annotations of ours.
 func (t *Tailnet) fill(ctx context.Context, n int) error {
-	api, err := tailscale.NewPool(tailscale.Options{Rate: 10000, Burst: 10000, Metrics: tailscale.NewMetrics()}).Client("others", harness.ClientConfig(t.url))
+	api, err := tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 10, Metrics: tailscale.NewMetrics()}).Client("others", harness.ClientConfig(t.url))
 	if err != nil {
 		return errors.Wrap(err, "cannot create a client of the API")
 	}
@@ -193,34 +194,30 @@ func (t *Tailnet) fill(ctx context.Context, n int) error {
 	if len(models) == 0 || len(shared) == 0 {
 		return errors.New("the provider has created no service")
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(fillers)
+	var foreign []tailnetsim.Definition
 	for i := range n - len(existing) {
 		svc := t.foreign(models[i%len(models)], i)
 		if i < others {
 			svc = t.foreign(shared[0], i)
 			svc.Name = registry.RecordName("svc:"+everywhere, cluster(i))
 		}
-		g.Go(func() error {
-			_, err := api.Services().PutService(ctx, svc)
-			return errors.Wrapf(err, "cannot add service %q of another cluster", svc.Name)
-		})
+		foreign = append(foreign, svc)
 	}
-	return g.Wait()
+	return t.sim.Define(foreign...)
 }
 
 // cluster returns the cluster ID of another cluster.
 func cluster(i int) string { return fmt.Sprintf("cluster-%d", i) }
 
 // foreign returns a copy of a service of ours as another cluster's.
-func (t *Tailnet) foreign(s tailscale.Service, i int) tailscale.Service {
+func (t *Tailnet) foreign(s tailscale.Service, i int) tailnetsim.Definition {
 	ours := strings.NewReplacer("ours-", fmt.Sprintf("theirs-%d-", i))
 	r := strings.NewReplacer("ours-", fmt.Sprintf("theirs-%d-", i), t.name+"/", cluster(i)+"/", `"`+t.name+`"`, `"`+cluster(i)+`"`)
 	annotations := maps.Clone(s.Annotations)
 	for k, v := range annotations {
 		annotations[k] = r.Replace(v)
 	}
-	return tailscale.Service{Name: ours.Replace(s.Name), Comment: s.Comment, Annotations: annotations, Ports: s.Ports, Tags: s.Tags}
+	return tailnetsim.Definition{Name: ours.Replace(s.Name), Annotations: annotations, Ports: s.Ports, Tags: s.Tags}
 }
 
 // Close stops the provider and the tailnet.

@@ -16,6 +16,9 @@ const (
 	tailnet = "bench"
 	tag     = "tag:k8s"
 
+	// servedPort is the port of all services.
+	servedPort = 80
+
 	// namespaces is the number of namespaces, among which objects are spread.
 	namespaces = 10
 )

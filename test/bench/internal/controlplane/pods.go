@@ -193,7 +193,13 @@ func (p *pods) reportOne(ctx context.Context, key client.ObjectKey, m *v1alpha1.
 		names = append(names, s.Name)
 	}
 	if !slices.Equal(names, p.advertised[key]) {
-		p.sim.Advertise(p.nodes[key], names...)
+		var offers []tailnetsim.Offer
+		for _, n := range names {
+			offers = append(offers, tailnetsim.Offer{Service: n, Ports: []uint16{servedPort}})
+		}
+		if err := p.sim.SetOffers(p.nodes[key], offers...); err != nil {
+			return err
+		}
 		p.advertised[key] = names
 	}
 	want := &v1alpha1.MachineAgentStatus{
