@@ -117,7 +117,7 @@ type Definition struct {
 	Annotations map[string]string
 }
 
-// Define creates services at once, or none of them. Through the API, hosts would be decided anew for each, and
+// Define creates services at once, or none of them. Through the API, hosts would be decided again for each, and
 // thousands of services would take minutes.
 func (s *Server) Define(definitions ...Definition) error {
 	s.mu.Lock()

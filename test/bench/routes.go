@@ -109,13 +109,13 @@ func (c *cli) routesCost(ctx context.Context, bin string, n int) (routesCost, er
 
 // routesResults compares many routes with few. Idle is the memory with one route.
 func routesResults(idle float64, few, many routesCost) []Result {
-	per := func(total float64, c routesCost) float64 { return total / float64(c.routes) * 1000 }
+	share := func(total float64, c routesCost) float64 { return total / float64(c.routes) * 1000 }
 	return []Result{
 		plain("scale.routes_rss_mb", many.resident, "MB", maxResidentAtScale),
 		plain("scale.routes_rss_peak_mb", many.peak, "MB", maxPeakAtScale),
-		compared("scale.routes_rss_per_1000_ratio", per(many.resident-idle, many), per(few.resident-idle, few), "MB", maxPerObject),
+		compared("scale.routes_rss_per_1000_ratio", share(many.resident-idle, many), share(few.resident-idle, few), "MB", maxPerObject),
 		plain("scale.routes_index_update_ms", many.update, "ms", maxUpdate),
 		compared("scale.routes_index_update_ratio", many.update, few.update, "ms", maxPerObject),
-		compared("scale.routes_hook_per_1000_ratio", per(many.hook, many), per(few.hook, few), "ms", maxPerObject),
+		compared("scale.routes_hook_per_1000_ratio", share(many.hook, many), share(few.hook, few), "ms", maxPerObject),
 	}
 }

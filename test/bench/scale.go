@@ -123,9 +123,9 @@ func (c *cli) scaleCost(ctx context.Context, bin string, services int) (cost sca
 
 // scaleResults compares many composites with few. Crossplane's share has separate rows.
 func scaleResults(few, many scaleCost) []Result {
-	each := func(total float64, c scaleCost) float64 { return total / float64(c.size.Services) }
-	ratio := func(name, unit string, of func(scaleCost) float64) Result {
-		return compared(name, each(of(many), many), each(of(few), few), unit, maxPerObject)
+	share := func(total float64, c scaleCost) float64 { return total / float64(c.size.Services) }
+	ratio := func(name, unit string, total func(scaleCost) float64) Result {
+		return compared(name, share(total(many), many), share(total(few), few), unit, maxPerObject)
 	}
 	ours := func(c scaleCost) float64 { return milliseconds(c.provider.processor + c.function.processor) }
 	writes := func(program string) func(scaleCost) float64 {

@@ -109,19 +109,19 @@ func (c *cli) tailnetCost(ctx context.Context, env *harness.Env, name string, si
 
 // tailnetResults compares a large tailnet with a small one.
 func tailnetResults(few, many tailnetCost) []Result {
-	per := func(total float64, c tailnetCost) float64 {
+	share := func(total float64, c tailnetCost) float64 {
 		return total / float64(c.size.Devices+c.size.Services) * 1000
 	}
 	const mib = mebibyte
 	seen := percentile(many.seen, 99).Seconds()
 	netmap := compared("scale.tailnet_death_seen_by_netmap_p99_s", percentile(many.netmap, 99).Seconds(), seen, "s", maxNetmapDeath/float64(maxDeath))
 	return []Result{
-		compared("scale.tailnet_poll_mib_per_1000", per(many.poll.Bytes/mib, many), per(few.poll.Bytes/mib, few), "MiB", maxPerObject),
+		compared("scale.tailnet_poll_mib_per_1000", share(many.poll.Bytes/mib, many), share(few.poll.Bytes/mib, few), "MiB", maxPerObject),
 		plain("scale.tailnet_poll_seconds", many.poll.Took.Seconds(), "s", maxPollSeconds),
 		plain("scale.tailnet_poll_lists", many.poll.Lists, "calls", goalLists),
 		plain("scale.tailnet_poll_writes", many.poll.Writes, "calls", 0),
 		plain("scale.tailnet_poll_processor_s", many.poll.Processor.Seconds(), "s", maxPollProcessor),
-		compared("scale.tailnet_poll_processor_per_1000", per(many.poll.Processor.Seconds()*1000, many), per(few.poll.Processor.Seconds()*1000, few), "ms", maxPerObject),
+		compared("scale.tailnet_poll_processor_per_1000", share(many.poll.Processor.Seconds()*1000, many), share(few.poll.Processor.Seconds()*1000, few), "ms", maxPerObject),
 		plain("scale.tailnet_rss_mib", many.memory.RSS, "MiB", maxTailnetMemory),
 		plain("scale.tailnet_rss_peak_mib", many.memory.Peak, "MiB", maxTailnetMemory),
 		plain("scale.tailnet_annotation_bytes_max", float64(many.annotation), "bytes", maxAnnotation),

@@ -40,10 +40,10 @@ func TestUnchangedStatus(t *testing.T) {
 			}
 			v := &v1alpha1.VIPService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 			v.SetConditions(xpv2.Available())
-			sent := 0
+			requests := 0
 			kube := CleanStatuses(fake.NewClientBuilder().WithScheme(s).WithObjects(v).WithStatusSubresource(v).WithInterceptorFuncs(interceptor.Funcs{
 				SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
-					sent++
+					requests++
 					return nil
 				},
 			}).Build())
@@ -54,8 +54,8 @@ func TestUnchangedStatus(t *testing.T) {
 			if err := kube.Status().Update(t.Context(), v); err != nil {
 				t.Fatal(err)
 			}
-			if sent != tc.want {
-				t.Errorf("\n%s\nUpdate(...): sent %d requests, want %d", tc.reason, sent, tc.want)
+			if requests != tc.want {
+				t.Errorf("\n%s\nUpdate(...): sent %d requests, want %d", tc.reason, requests, tc.want)
 			}
 		})
 	}

@@ -16,8 +16,8 @@ func TestAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := func(program, resource, subresource, at string) string {
-		return `{"userAgent":"` + program + `/v0.0.0 (linux/amd64)","requestReceivedTimestamp":"2026-11-29T16:00:` + at + `.000000Z",` +
+	line := func(program, resource, subresource, second string) string {
+		return `{"userAgent":"` + program + `/v0.0.0 (linux/amd64)","requestReceivedTimestamp":"2026-11-29T16:00:` + second + `.000000Z",` +
 			`"objectRef":{"resource":"` + resource + `","subresource":"` + subresource + `"}}` + "\n"
 	}
 	steps := map[string]struct {

@@ -176,7 +176,7 @@ func (c *ControlPlane) certificates() error {
 	return nil
 }
 
-// installFunction creates the revision that tells Crossplane where the function serves. It is paused, so
+// installFunction creates the revision that shows Crossplane where the function serves. It is paused, so
 // that Crossplane requests no package.
 func (c *ControlPlane) installFunction(ctx context.Context, endpoint string) error {
 	r := object("pkg.crossplane.io/v1", "FunctionRevision", "", function+"-1", map[string]any{

@@ -50,7 +50,7 @@ type Use struct {
 	Functions sidebyside.Counters
 }
 
-// Use returns what has been used so far. It is one interval: calls of Tailscale's API are then counted anew.
+// Use returns what has been used so far. It is one interval: calls of Tailscale's API are then counted from zero.
 func (c *ControlPlane) Use(ctx context.Context) (Use, error) {
 	u := Use{Processor: map[*harness.Provider]time.Duration{}}
 	var err error
