@@ -236,6 +236,9 @@ func (c *ControlPlane) configure(ctx context.Context, url string) error {
 	if err := c.env.Create(ctx, 1, objects); err != nil {
 		return err
 	}
+	// The API server does not stop while a client watches.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	t, err := c.env.Track(ctx, gatewayv1alpha1.SchemeGroupVersion.WithKind(gatewayv1alpha1.TailscaleTailnetKind))
 	if err != nil {
 		return err

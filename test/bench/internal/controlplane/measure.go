@@ -99,6 +99,9 @@ func (c *ControlPlane) counters(ctx context.Context) (sidebyside.Counters, error
 // Fill creates all composites at once, and waits until all are ready and nothing has been written for a
 // while. It returns how long that took, without that while, and when the last became ready.
 func (c *ControlPlane) Fill(ctx context.Context, quiet time.Duration, progress func(format string, args ...any)) (steady, ready time.Duration, err error) {
+	// The API server does not stop while a client watches.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	trackers := map[string]*harness.Tracker{}
 	for _, kind := range kinds {
 		if trackers[kind], err = c.env.Track(ctx, gatewayv1alpha1.SchemeGroupVersion.WithKind(kind)); err != nil {
