@@ -204,7 +204,9 @@ func (s *Server) Close() error {
 // ServeHTTP routes to the faces. A panic below becomes a 500.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.recover(w, r)
-	w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
+	if s.clockOffset.Load() != 0 {
+		w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
+	}
 	s.withFaults(http.HandlerFunc(s.route)).ServeHTTP(w, r)
 }
 
