@@ -38,8 +38,10 @@ const (
 
 	// startLimit is how long all processes may take to start.
 	startLimit = 5 * time.Minute
+)
 
-	// ProviderPprof and CrossplanePprof are where the processes serve profiles.
+// Addresses at which the processes serve profiles.
+const (
 	ProviderPprof   = "127.0.0.1:6062"
 	CrossplanePprof = "127.0.0.1:6063"
 )
