@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
@@ -178,7 +179,7 @@ func TestInventory(t *testing.T) {
 		return map[string]any{"nodeId": id, "hostname": "h", "tags": []any{tag}, "lastSeen": id + tag}
 	}
 	record := func(updated string) tailnetsim.ServiceView {
-		return tailnetsim.ServiceView{Name: "svc:a-1", Primary: updated, Annotations: map[string]string{recordAnnotation: `{"service":"svc:a","updated":"` + updated + `"}`}}
+		return tailnetsim.ServiceView{Name: "svc:a-1", Primary: updated, Annotations: map[string]string{meta.AnnotationRecord: `{"service":"svc:a","updated":"` + updated + `"}`}}
 	}
 	start := tailnetsim.StateView{
 		Devices:  []map[string]any{device("n1", ownTag), device("n2", "tag:web")},

@@ -13,6 +13,8 @@ import (
 	"tailscale.com/client/tailscale/v2"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // A clock is off by between leastOffset and mostOffset, in either direction.
@@ -54,7 +56,7 @@ func (c *chaos) skewRecord(ctx context.Context, h hand, s *strike) error {
 	}
 	var records []tailscale.Service
 	for _, v := range all {
-		if v.Annotations[recordAnnotation] != "" {
+		if v.Annotations[meta.AnnotationRecord] != "" {
 			records = append(records, v)
 		}
 	}
@@ -63,7 +65,7 @@ func (c *chaos) skewRecord(ctx context.Context, h hand, s *strike) error {
 	}
 	v, offset := records[h.IntN(len(records))], h.offset()
 	s.Target = fmt.Sprintf("the record %s, by %s", v.Name, offset)
-	if v.Annotations[recordAnnotation], err = skew(v.Annotations[recordAnnotation], offset); err != nil {
+	if v.Annotations[meta.AnnotationRecord], err = skew(v.Annotations[meta.AnnotationRecord], offset); err != nil {
 		return err
 	}
 	if err := c.tailnet.api.Services().CreateOrUpdate(ctx, v); err != nil {

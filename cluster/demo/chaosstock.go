@@ -30,11 +30,9 @@ func ownService(cluster string) string { return "own-" + cluster }
 
 // Annotations and names that only ours have.
 const (
-	ownTag           = "tag:k8s"
-	ownKeys          = "tsgw "
-	ownAnnotations   = "gateway.tailscale.com/"
-	recordAnnotation = ownAnnotations + "record"
-	nodeAnnotation   = ownAnnotations + "node-id"
+	ownTag         = "tag:k8s"
+	ownKeys        = "tsgw "
+	ownAnnotations = "gateway.tailscale.com/"
 
 	// foreign is the name of objects that are not ours.
 	foreign = "foreign"
@@ -117,7 +115,7 @@ func (i inventory) addTailnet(st tailnetsim.StateView) error {
 			}
 			continue
 		}
-		if record, ok := s.Annotations[recordAnnotation]; ok {
+		if record, ok := s.Annotations[meta.AnnotationRecord]; ok {
 			var fields map[string]any
 			if err := json.Unmarshal([]byte(record), &fields); err != nil {
 				return errors.Wrapf(err, "cannot decode the record of %s", s.Name)
@@ -174,7 +172,7 @@ func (c *chaos) addCluster(ctx context.Context, i inventory, name string) error 
 		case o.Metadata.Name == foreign:
 			kind, value = kindForeign, o.Metadata.ResourceVersion
 		case o.Kind == "Machine":
-			kind, value = kindMachine, o.Metadata.Annotations[nodeAnnotation]
+			kind, value = kindMachine, o.Metadata.Annotations[meta.AnnotationNodeID]
 		}
 		if err := i.add(kind, title, value); err != nil {
 			return err
