@@ -133,6 +133,7 @@ func composeVIPService(s *service) *tailnetv1alpha1.VIPService {
 				Sharing:     s.sharing,
 				Drain:       s.drains(),
 				Routes:      recordRoutes(s),
+				Export:      s.exported(),
 				RecordTags:  compose.Tags(t.RecordTags),
 				RecordPorts: recordPorts,
 				AutoApprove: t.AutoApprove,
@@ -173,6 +174,15 @@ func recordRoutes(s *service) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// exported returns what the record says of the Service for clusters that import it. A service that is not
+// shared has no record.
+func (s *service) exported() *tailnetv1alpha1.ExportedService {
+	if !s.shared() {
+		return nil
+	}
+	return s.spec.VIPService.Export
 }
 
 // maxRoutes is the maximum number of routes of a record, in the schema.

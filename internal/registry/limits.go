@@ -8,6 +8,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -26,17 +27,31 @@ const (
 	compactCopy = "{}"
 )
 
-// bounded returns the record with as many routes as fit. Routes are informational.
+// bounded returns the record with as many routes as fit, and with the metadata of the exported Service
+// if it fits. Both are informational.
 func (r Record) bounded() Record {
 	for len(r.Routes) > 0 && size(r) > maxValue {
 		r.Routes = r.Routes[:len(r.Routes)/2]
 	}
+	if size(r) > maxValue {
+		r.Export = withoutMetadata(r.Export)
+	}
 	return r
+}
+
+// withoutMetadata returns an exported Service without labels and annotations.
+func withoutMetadata(e *v1alpha1.ExportedService) *v1alpha1.ExportedService {
+	if e == nil {
+		return nil
+	}
+	out := *e
+	out.Labels, out.Annotations = nil, nil
+	return &out
 }
 
 // compact returns the record with its required fields only.
 func (r Record) compact() Record {
-	r.Routes, r.Health, r.Domain = nil, nil, ""
+	r.Routes, r.Health, r.Domain, r.Export = nil, nil, "", withoutMetadata(r.Export)
 	r.Nodes = r.Nodes[:min(len(r.Nodes), maxCompactNodes)]
 	return r
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -68,6 +69,10 @@ type Record struct {
 
 	// Routes are the routes that use the service.
 	Routes []string `json:"routes,omitempty"`
+
+	// Export describes the cluster's Service for the clusters that import it by the Multi-Cluster Services
+	// API. It is nil if the cluster has no ServiceExport.
+	Export *v1alpha1.ExportedService `json:"export,omitempty"`
 
 	// Health is nil while no machine should host the service.
 	Health *Health `json:"health,omitempty"`

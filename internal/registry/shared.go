@@ -13,6 +13,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -73,6 +74,7 @@ type Want struct {
 	Tailnet string
 	Domain  string
 	Routes  []string
+	Export  *v1alpha1.ExportedService
 	Health  *Health
 	Nodes   []string
 
@@ -212,6 +214,7 @@ func (w Want) record(self Self) Record {
 		Tailnet:    w.Tailnet,
 		Domain:     w.Domain,
 		Routes:     listed(w.Routes),
+		Export:     w.Export,
 		Health:     w.Health,
 		Nodes:      listed(w.Nodes),
 		Addresses:  w.Addresses,

@@ -5,6 +5,8 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 // A ServiceName is the name of a Tailscale Service: svc: and a DNS label
@@ -96,6 +98,12 @@ type VIPServiceTemplate struct {
 	// +kubebuilder:validation:items:MaxLength=336
 	// +optional
 	Routes []string `json:"routes,omitempty"`
+
+	// Export describes the Service of this cluster in its record, for the clusters of the set that import
+	// it by the Multi-Cluster Services API. The controller of ServiceExports sets it. Used only when the
+	// service is shared.
+	// +optional
+	Export *tailnetv1alpha1.ExportedService `json:"export,omitempty"`
 
 	// AutoApprove approves the selected proxies as hosts of the service through Tailscale's
 	// API.

@@ -3128,6 +3128,11 @@ func (in *VIPServiceTemplate) DeepCopyInto(out *VIPServiceTemplate) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Export != nil {
+		in, out := &in.Export, &out.Export
+		*out = new(tailnetv1alpha1.ExportedService)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.AutoApprove != nil {
 		in, out := &in.AutoApprove, &out.AutoApprove
 		*out = new(bool)

@@ -143,6 +143,11 @@ type VIPServiceParameters struct {
 	// +optional
 	Routes []string `json:"routes,omitempty"`
 
+	// Export describes the Service of this cluster in its record, for the clusters of the set that import
+	// it by the Multi-Cluster Services API.
+	// +optional
+	Export *ExportedService `json:"export,omitempty"`
+
 	// RecordTags are the tags of the cluster's service, which represents this cluster among the
 	// clusters that share the service. Absent means the tags of the service.
 	// +listType=set

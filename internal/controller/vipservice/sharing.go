@@ -241,6 +241,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 		Tailnet:      e.tailnet,
 		Domain:       domain,
 		Routes:       p.Routes,
+		Export:       p.Export,
 		Health:       health,
 		Nodes:        slices.Sorted(maps.Keys(rs)),
 		Addresses:    mg.Status.AtProvider.Addresses,
