@@ -243,7 +243,9 @@ func rollsEgress(t *testing.T) {
 			if _, err := dial(t, namespace, "http", "out-device", 8080); err != nil && !stopped() {
 				r.lost++
 				if r.first == "" {
-					r.first = err.Error()
+					// The state at that moment shows whether the client was sent to a pod that is gone.
+					state, _ := tryRun(t, "", "kubectl", "get", "pods,endpointslices", "-n", namespace, "-o", "wide")
+					r.first = fmt.Sprintf("%s: %s\n%s", time.Now().Format(time.TimeOnly), err, state)
 				}
 			}
 		}
