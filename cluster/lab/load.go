@@ -110,11 +110,16 @@ func planned(r runtime) (plan.Cluster, error) {
 	return plan.Cluster{}, errors.Errorf("cannot find cluster %q", r.cluster)
 }
 
-// inCluster returns a function that dials as a pod with hostNetwork does, with the cluster's DNS.
-func inCluster(p plan.Cluster) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	dns := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+// resolver returns a resolver that asks the cluster's DNS.
+func resolver(p plan.Cluster) *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return netns.Dial(ctx, p.Namespace, network, net.JoinHostPort(p.DNS.String(), "53"))
 	}}
+}
+
+// inCluster returns a function that dials as a pod with hostNetwork does, with the cluster's DNS.
+func inCluster(p plan.Cluster) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dns := resolver(p)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {

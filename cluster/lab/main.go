@@ -48,6 +48,7 @@ type cli struct {
 	Helm          helmCmd          `cmd:"" passthrough:"" help:"Run Helm against a cluster: lab helm list -A."`
 	Crossplane    crossplaneCmd    `cmd:"" passthrough:"" help:"Run Crossplane's command line against a cluster: lab crossplane resource trace ..."`
 	Curl          curlCmd          `cmd:"" help:"GET a URL from the cluster's node, by name or by address, or from outside of all clusters by the address of a LoadBalancer."`
+	Lookup        lookupCmd        `cmd:"" help:"Resolve a name by the cluster's DNS: lab lookup --type=SRV web.shop.svc.clusterset.local."`
 	TailnetClient tailnetClientCmd `cmd:"" help:"Create the client NAME in the tailnet. It serves HTTP on port 8080, UDP on port 8081, and gRPC's service for health checks on port 5000."`
 	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram from a client of the tailnet, and print the response."`
 	ClusterFault  clusterFaultCmd  `cmd:"" help:"Cut a cluster off, until --clear: all its packets to other clusters and to tailnets get lost. No connection ends, and its pods run on: lab --cluster two cluster-fault."`

@@ -165,7 +165,8 @@ metricsBindAddress: 127.0.0.1:10249
 }
 
 // corefile returns CoreDNS's configuration. Names outside of the cluster do not exist, because
-// the lab has no route to other networks, except for the registry's in a cluster without IPv4.
+// the lab has no route to other networks, except for the registry's in a cluster without IPv4. Names of
+// the Multi-Cluster Services API lead to the Services of imported ones, as docs/multicluster.md describes.
 func (c Cluster) corefile() string {
 	nodes := strings.ReplaceAll(c.each(node), ",", " ")
 	registry := ""
@@ -184,6 +185,15 @@ func (c Cluster) corefile() string {
     errors
     ready 127.0.0.1:8181
     kubernetes %[1]s in-addr.arpa ip6.arpa {
+        kubeconfig %[3]s
+        ttl 5
+    }
+}
+clusterset.local {
+    bind %[2]s
+    errors
+    rewrite name regex ^(.*\.)?([^.]+)\.([^.]+)\.svc\.clusterset\.local\.?$ {1}clusterset-{2}.{3}.svc.%[1]s answer auto
+    kubernetes %[1]s {
         kubeconfig %[3]s
         ttl 5
     }
