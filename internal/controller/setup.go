@@ -25,6 +25,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/logstreamconfiguration"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/machine"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/machineset"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/multicluster"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/oauthclient"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/policyfragment"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/postureintegration"
@@ -80,6 +81,7 @@ func registrations(o setup.Options) []registration {
 		{setup: machineset.Setup, needs: machineset.Needs()},
 		{setup: handover.Setup, needs: handover.Needs()},
 		{setup: extension.Setup, needs: extension.Needs()},
+		{setup: multicluster.Setup, needs: multicluster.Needs()},
 		// When the TailscaleTailnet is there, the user's next manifest has kinds that exist, too.
 		{setup: firsttailnet.Setup, needs: composite.Kinds()},
 	}

@@ -18,10 +18,12 @@ const (
 )
 
 // LabelManagedBy names the program that creates an object. Objects that Envoy Gateway creates have the
-// value ManagedByEnvoyGateway.
+// value ManagedByEnvoyGateway, and those that the provider creates for ServiceExports and ServiceImports
+// ManagedByMulticluster.
 const (
 	LabelManagedBy        = "app.kubernetes.io/managed-by"
 	ManagedByEnvoyGateway = "envoy-gateway"
+	ManagedByMulticluster = "tailscale-gateway-multicluster"
 )
 
 // Condition types of a TailscaleGateway, in addition to TypeGatewayValid.

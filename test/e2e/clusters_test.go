@@ -92,6 +92,7 @@ func TestTwoClusters(t *testing.T) {
 	})
 
 	t.Run("SharesBySet", sharesBySet)
+	t.Run("MulticlusterServices", multiclusterServices)
 
 	t.Run("LosesNothingWhenDrained", func(t *testing.T) {
 		drain := func(value string) {

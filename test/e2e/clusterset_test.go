@@ -31,9 +31,7 @@ func sharesBySet(t *testing.T) {
 		t.Fatal("examples/shared.yaml does not set sharing")
 	}
 	manifest := strings.NewReplacer("  sharing: Shared\n", "", "name: shared\n", "name: set\n", "app: shared\n", "app: set\n").Replace(shared)
-	const inSet = `--patch={"spec":{"clusterSet":"lab"}}`
-	kubectl(t, "patch", "tailscaletailnet", "quickstart", "--type=merge", inSet)
-	inSecond(t, "", "patch", "tailscaletailnet", "quickstart", "--type=merge", inSet)
+	joinSet(t)
 	apply(t, manifest)
 	inSecond(t, manifest, "apply", "--server-side", "-f", "-")
 	const path = "{.status.clusterSet}/{.status.clusterCount}"
@@ -69,4 +67,12 @@ func sharesBySet(t *testing.T) {
 			t.Errorf("cluster %s after the stranger: want lab/2, got %s", cluster, got)
 		}
 	}
+}
+
+// joinSet makes both clusters members of a set.
+func joinSet(t *testing.T) {
+	t.Helper()
+	const inSet = `--patch={"spec":{"clusterSet":"lab"}}`
+	kubectl(t, "patch", "tailscaletailnet", "quickstart", "--type=merge", inSet)
+	inSecond(t, "", "patch", "tailscaletailnet", "quickstart", "--type=merge", inSet)
 }

@@ -117,9 +117,14 @@ func unknown(t *testing.T, gateway, host, prefix string) string {
 // addressOfGateway returns the Gateway's address in the cluster's network.
 func addressOfGateway(t *testing.T, name string) string {
 	t.Helper()
+	return addressOfGatewayIn(t, namespace, name)
+}
+
+func addressOfGatewayIn(t *testing.T, ns, name string) string {
+	t.Helper()
 	var address string
 	eventually(t, patience, "address of Gateway "+name, func() string {
-		if address = jsonpath(t, "gateways.gateway.networking.k8s.io", name, "{.status.addresses[0].value}"); address == "" {
+		if address = jsonpathIn(t, ns, "gateways.gateway.networking.k8s.io", name, "{.status.addresses[0].value}"); address == "" {
 			return "none yet"
 		}
 		return ""

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -72,7 +74,11 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s, err := apiserver.Start(ctx, apiserver.Options{Composites: true, Controllers: append(apiserver.DeletionControllers(), "statefulset-controller")})
+	mcs, err := apiserver.ModuleDir(ctx, "sigs.k8s.io/mcs-api")
+	if err != nil {
+		return 1, err
+	}
+	s, err := apiserver.Start(ctx, apiserver.Options{CRDs: []string{filepath.Join(mcs, "config", "crd")}, Composites: true, Controllers: append(apiserver.DeletionControllers(), "statefulset-controller")})
 	if err != nil {
 		return 1, err
 	}
@@ -91,7 +97,7 @@ func run(m *testing.M) (code int, err error) {
 // startProvider runs the provider until the context ends.
 func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) error {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, mcsv1beta1.Install, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			return errors.Wrap(err, "cannot build scheme")
 		}

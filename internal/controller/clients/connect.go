@@ -196,14 +196,29 @@ func (c *Connector) Open(ctx context.Context, namespace string, ref xpv2.Provide
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkHosts(ctx, pc); err != nil {
-		return nil, err
-	}
 	if w := pc.spec.Credentials.WorkloadIdentity; w != nil && w.ServiceAccountRef == nil {
 		return nil, &CredentialsError{
 			Reason:  meta.ReasonCredentialRejected,
 			Message: fmt.Sprintf("%s %q logs in as the provider's own service account, as which only the provider can; use another credential", pc.kind, pc.name),
 		}
+	}
+	return c.open(ctx, pc)
+}
+
+// Read returns the connection of a ClusterProviderConfig to a controller of the provider that only reads
+// the tailnet. It writes nothing to the cluster.
+func (c *Connector) Read(ctx context.Context, name string) (*Connection, error) {
+	pc, err := c.named(ctx, "", xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return c.open(ctx, pc)
+}
+
+// open returns a connection to an allowed host, without limits.
+func (c *Connector) open(ctx context.Context, pc config) (*Connection, error) {
+	if err := c.checkHosts(ctx, pc); err != nil {
+		return nil, err
 	}
 	return c.dial(ctx, pc, true)
 }
