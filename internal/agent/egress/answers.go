@@ -12,7 +12,7 @@ import (
 )
 
 // lateAfter is how long a dial may take while no other one of the port succeeds, until the target counts
-// as one that does not answer. The Dialer repeats a dial within 3 s, and tailscaled repeats a handshake that
+// as one that does not answer. The Dialer repeats a dial five times within 5 s, and tailscaled repeats a handshake that
 // got lost after 5 s (RekeyTimeout in github.com/tailscale/wireguard-go device/constants.go).
 const lateAfter = 6 * time.Second
 
