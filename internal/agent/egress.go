@@ -304,7 +304,7 @@ func (e *egressRole) serve(ctx context.Context, closing bool) map[plan.EgressKey
 	return closed
 }
 
-// cutGone cuts connections to nodes that have left the tailnet, and returns when the next one is
+// cutGone cuts connections to nodes that no longer have their address, and returns when the next one is
 // due. While the netmap is not known, no node counts as gone.
 func (e *egressRole) cutGone(at time.Time, tn localapi.State) time.Time {
 	if e.server == nil {

@@ -124,9 +124,9 @@ type PodSettings struct {
 
 	// EgressIdleTimeout is how long a connection into the tailnet may be idle before an egress
 	// proxy closes it. It ends connections to nodes that no longer answer while the client sends
-	// nothing; those to nodes that have left the tailnet end after a minute in any case. TCP
-	// keepalives do not count as traffic. It has no effect with Kernel networking. Absent means
-	// 24h, and 0s means no timeout.
+	// nothing. In any case, those to nodes that have left the tailnet end after a minute, and those to
+	// a service after a second once another node hosts it. TCP keepalives do not count as traffic. It
+	// has no effect with Kernel networking. Absent means 24h, and 0s means no timeout.
 	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be 0s, or between 1m and 168h"
 	// +optional
 	EgressIdleTimeout *metav1.Duration `json:"egressIdleTimeout,omitempty"`

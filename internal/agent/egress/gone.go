@@ -8,32 +8,38 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
 
 // A connection is an open connection of a port.
 type connection struct {
 	cut context.CancelFunc
 
-	// target is the name of the target that the connection leads to, and present reports whether the
-	// netmap still has its node. Nil until the target was dialled.
-	target  string
-	present func() bool
+	// target is the name of the target that the connection leads to, and presence where the netmap has
+	// its node. Nil until the target was dialled.
+	target   string
+	presence func() localapi.Presence
 
-	// goneSince is when the netmap was first found to lack the node. Zero if it has it, or if this is
-	// not known.
+	// goneSince is when the netmap was first found to have the address at no node, or at another one. Zero if
+	// the node has it, or if this is not known.
 	goneSince time.Time
 }
 
-// CutGone cuts connections whose node the netmap has lacked without a break, as seen by all calls
-// since the first one that did not find it. It returns when to call it again if the netmap does
-// not change, or zero. Tailscaled itself does not notice that the node is gone until the client
-// sends data, see cutIdle.
+// movedFor is how long another node must have the address of a connection until it is cut. The control server may
+// move an address back at once.
+const movedFor = time.Second
+
+// CutGone cuts connections whose node has not had the address without a break, as seen by all calls
+// since the first one that did not find it: soon if another node has it, later if no node does. It returns when
+// to call it again if the netmap does not change, or zero. Tailscaled itself does not notice that the node is
+// gone until the client sends data, see cutIdle; a client that waits for a response sends none.
 func (s *Server) CutGone(at time.Time) time.Time {
 	var next time.Time
 	for _, p := range s.all() {
 		cut, due := p.cutGone(at, s.goneFor)
 		for _, target := range slices.Sorted(slices.Values(cut)) {
-			s.log.Info("Ending connection to a node that has left the tailnet", "target", target)
+			s.log.Info("Ending connection to a node that no longer has the address", "target", target)
 		}
 		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
@@ -62,11 +68,11 @@ func (s *Server) all() []*port {
 
 // follow follows the node of a connection that was opened to a route.
 func (p *port) follow(client net.Conn, r Route) {
-	present := p.server.follow(r.Addr.Addr())
+	presence := p.server.follow(r.Addr.Addr())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.conns[client]; c != nil {
-		c.target, c.present = r.Target, present
+		c.target, c.presence = r.Target, presence
 	}
 }
 
@@ -75,14 +81,22 @@ func (p *port) cutGone(at time.Time, absence time.Duration) (cut []string, next 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
-		if c.present == nil || c.present() {
+		if c.presence == nil {
+			continue
+		}
+		wait := absence
+		switch c.presence() {
+		case localapi.Present:
 			c.goneSince = time.Time{}
 			continue
+		case localapi.Moved:
+			wait = min(wait, movedFor)
+		case localapi.Absent:
 		}
 		if c.goneSince.IsZero() {
 			c.goneSince = at
 		}
-		due := c.goneSince.Add(absence)
+		due := c.goneSince.Add(wait)
 		if !at.Before(due) {
 			c.cut()
 			cut = append(cut, c.target)

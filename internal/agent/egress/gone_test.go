@@ -12,16 +12,18 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
 
-// TestCutGone checks that connections end once their node was gone for a minute without a break.
+// TestCutGone checks that connections end once their node was gone for a minute, or another node had the address
+// for a second, without a break.
 func TestCutGone(t *testing.T) {
-	present := &atomic.Bool{}
-	present.Store(true)
+	presence := &atomic.Int32{}
 	followed := make(chan netip.Addr, 1)
-	f := newFixture(t, echo, WithFollower(func(addr netip.Addr) func() bool {
+	f := newFixture(t, echo, WithFollower(func(addr netip.Addr) func() localapi.Presence {
 		followed <- addr
-		return present.Load
+		return func() localapi.Presence { return localapi.Presence(presence.Load()) }
 	}, time.Minute))
 	if errs := f.server.Set(t.Context(), map[uint16]Route{1: {Target: "db", Addr: addrDB}}); len(errs) > 0 {
 		t.Fatal(errs)
@@ -34,22 +36,24 @@ func TestCutGone(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	steps := []struct {
-		reason  string
-		second  int
-		present bool
-		unknown bool
-		next    time.Time
+		reason   string
+		second   int
+		presence localapi.Presence
+		unknown  bool
+		next     time.Time
 	}{
-		{reason: "A node in the netmap needs no further call.", second: 0, present: true},
-		{reason: "A node that is gone is due after a minute.", second: 10, next: at(70)},
-		{reason: "It is not due earlier.", second: 69, next: at(70)},
-		{reason: "A node that is back is not gone.", second: 69, present: true},
-		{reason: "The minute begins again.", second: 75, next: at(135)},
+		{reason: "A node in the netmap needs no further call.", second: 0, presence: localapi.Present},
+		{reason: "A node that is gone is due after a minute.", second: 10, presence: localapi.Absent, next: at(70)},
+		{reason: "It is not due earlier.", second: 69, presence: localapi.Absent, next: at(70)},
+		{reason: "A node that is back is not gone.", second: 69, presence: localapi.Present},
+		{reason: "The minute begins again.", second: 75, presence: localapi.Absent, next: at(135)},
 		{reason: "While the netmap is not known, no node is gone.", second: 130, unknown: true},
-		{reason: "The minute begins when it is known again.", second: 140, next: at(200)},
+		{reason: "The minute begins when it is known again.", second: 140, presence: localapi.Absent, next: at(200)},
+		{reason: "An address that moves back at once keeps its connections.", second: 150, presence: localapi.Present},
+		{reason: "Once another node has the address, a second is enough.", second: 160, presence: localapi.Moved, next: at(161)},
 	}
 	for _, s := range steps {
-		present.Store(s.present)
+		presence.Store(int32(s.presence))
 		if s.unknown {
 			f.server.ForgetGone()
 			continue
@@ -60,7 +64,7 @@ func TestCutGone(t *testing.T) {
 			t.Fatalf("\n%s\nThe connection was cut at %d s: %v", s.reason, s.second, err)
 		}
 	}
-	if next := f.server.CutGone(at(200)); !next.IsZero() {
+	if next := f.server.CutGone(at(161)); !next.IsZero() {
 		t.Errorf("want no further call after the last connection was cut, got %s", next.Sub(start))
 	}
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {

@@ -113,11 +113,11 @@ func WithIdleTimeout(d time.Duration) ServerOption {
 	return func(s *Server) { s.idle = d }
 }
 
-// A Follower returns a function that reports whether the netmap still has the node of a connection
-// that was just opened to addr.
-type Follower func(addr netip.Addr) (present func() bool)
+// A Follower returns a function that reports where the netmap has the node of a connection that was just
+// opened to addr.
+type Follower func(addr netip.Addr) (presence func() localapi.Presence)
 
-// WithFollower makes CutGone cut connections whose node the netmap has lacked for the duration d.
+// WithFollower makes CutGone cut connections whose address no node has had for the duration d, or another node has.
 func WithFollower(f Follower, d time.Duration) ServerOption {
 	return func(s *Server) { s.follow, s.goneFor = f, d }
 }
@@ -128,7 +128,7 @@ func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...Se
 	s := &Server{
 		dial:     d,
 		listen:   ListenAt(),
-		follow:   func(netip.Addr) func() bool { return func() bool { return true } },
+		follow:   func(netip.Addr) func() localapi.Presence { return func() localapi.Presence { return localapi.Present } },
 		changed:  changed,
 		metrics:  m,
 		log:      log,

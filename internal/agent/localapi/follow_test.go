@@ -22,28 +22,30 @@ func TestFollow(t *testing.T) {
 		reason string
 		addr   string
 		update ipn.Notify
-		want   bool
+		want   localapi.Presence
 	}{
 		"Stays": {
 			reason: "A node that only changes has its connections.",
 			addr:   own,
 			update: ipn.Notify{PeersChanged: []*tailcfg.Node{localapitest.Peer(1, "db2", []string{"tag:db"}, []string{own})}},
-			want:   true,
 		},
 		"Removed": {
 			reason: "A node that has left the netmap has none.",
 			addr:   own,
 			update: ipn.Notify{PeersRemoved: []tailcfg.NodeID{1}},
+			want:   localapi.Absent,
 		},
 		"LeftOut": {
 			reason: "A node that a whole new netmap lacks has none.",
 			addr:   own,
 			update: ipn.Notify{SelfChange: self},
+			want:   localapi.Absent,
 		},
 		"Replaced": {
 			reason: "Another node with the same address does not have them.",
 			addr:   own,
 			update: ipn.Notify{SelfChange: self, PeersChanged: []*tailcfg.Node{localapitest.Peer(2, "db", nil, []string{own})}},
+			want:   localapi.Moved,
 		},
 		"ServiceMoved": {
 			reason: "The new host of a service does not have the connections of the previous one.",
@@ -51,23 +53,23 @@ func TestFollow(t *testing.T) {
 			update: ipn.Notify{PeersChanged: []*tailcfg.Node{
 				localapitest.Peer(1, "db", nil, []string{own}), localapitest.Peer(2, "other", nil, []string{"100.64.0.10"}, service+"/32"),
 			}},
+			want: localapi.Moved,
 		},
 		"RouterReplaced": {
 			reason: "A connection can continue through another subnet router.",
 			addr:   routed,
 			update: ipn.Notify{SelfChange: self, PeersChanged: []*tailcfg.Node{localapitest.Peer(2, "other", nil, []string{"100.64.0.10"}, "10.1.0.0/16")}},
-			want:   true,
 		},
 		"RouterGone": {
 			reason: "Without a subnet router it cannot.",
 			addr:   routed,
 			update: ipn.Notify{PeersRemoved: []tailcfg.NodeID{1}},
+			want:   localapi.Absent,
 		},
 		"NotFound": {
 			reason: "If the node was not known when the connection was opened, any node with the address counts.",
 			addr:   "100.64.0.10",
 			update: ipn.Notify{PeersChanged: []*tailcfg.Node{localapitest.Peer(2, "other", nil, []string{"100.64.0.10"})}},
-			want:   true,
 		},
 	}
 	for name, tc := range cases {
@@ -76,13 +78,13 @@ func TestFollow(t *testing.T) {
 			prefs := &ipn.Prefs{RouteAll: true}
 			view := prefs.View()
 			localapi.Update(peers, ipn.Notify{Prefs: &view, SelfChange: self, PeersChanged: []*tailcfg.Node{db}})
-			present := peers.Follow(netip.MustParseAddr(tc.addr))
-			if name != "NotFound" && !present() {
+			presence := peers.Follow(netip.MustParseAddr(tc.addr))
+			if name != "NotFound" && presence() != localapi.Present {
 				t.Fatalf("a connection to %s has just been opened", tc.addr)
 			}
 			localapi.Update(peers, tc.update)
-			if got := present(); got != tc.want {
-				t.Errorf("\n%s\nwant %t, got %t", tc.reason, tc.want, got)
+			if got := presence(); got != tc.want {
+				t.Errorf("\n%s\nwant %d, got %d", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -254,23 +254,40 @@ func (p *Peers) nodes(addr netip.Addr) (ids []tailcfg.NodeID, owned, unused bool
 	return nil, false, unused
 }
 
+// A Presence is where the other end of a connection is.
+type Presence int
+
+const (
+	// Present is at a node that had the address when the connection was opened.
+	Present Presence = iota
+
+	// Absent is at no node of the netmap.
+	Absent
+
+	// Moved is at another node, which knows nothing of the connection. Packets of the connection go there, and
+	// WireGuard drops those of the former node, because their address is not its own any more.
+	Moved
+)
+
 // Follow returns a function that reports whether a connection to addr that was opened at the time
 // of the call can still reach its other end. An address of a node or of a service must be that of
-// a node that had it then: another node knows nothing of the connection. Behind subnet routers,
-// connections can continue through another router.
-func (p *Peers) Follow(addr netip.Addr) func() bool {
+// a node that had it then. Behind subnet routers, connections can continue through another router.
+func (p *Peers) Follow(addr netip.Addr) func() Presence {
 	addr = addr.Unmap()
 	p.mu.RLock()
 	first, owned, _ := p.nodes(addr)
 	p.mu.RUnlock()
-	return func() bool {
+	return func() Presence {
 		p.mu.RLock()
 		defer p.mu.RUnlock()
 		ids, _, _ := p.nodes(addr)
-		if !owned {
-			return len(ids) > 0
+		switch {
+		case len(ids) == 0:
+			return Absent
+		case owned && !slices.ContainsFunc(ids, func(id tailcfg.NodeID) bool { return slices.Contains(first, id) }):
+			return Moved
 		}
-		return slices.ContainsFunc(ids, func(id tailcfg.NodeID) bool { return slices.Contains(first, id) })
+		return Present
 	}
 }
 
