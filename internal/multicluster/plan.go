@@ -23,6 +23,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
 )
 
 const (
@@ -161,16 +162,26 @@ func New(f Facts) Plan {
 	}
 	p.Lags = f.lags(p.Statuses)
 	var endpoints []gatewayv1alpha1.Endpoint
+	reachable, resolved, refusals := []string(nil), map[string]Resolution{}, map[string]string{}
+	// Another implementation of the API imports what has its ServiceImport.
+	maps.DeleteFunc(records, func(name string, _ []Exporter) bool { return f.Imports[name] != nil && !Owns(f.Imports[name]) })
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		r := Resolve(records[name])
-		refusal := f.refusal(name, r, len(endpoints))
-		if refusal == "" && r.Type == tailnetv1alpha1.ExportedServiceClusterSetIP {
-			endpoints = append(endpoints, f.endpoint(name, r))
+		resolved[name], refusals[name] = r, f.refusal(name, r)
+		if refusals[name] == "" && r.Type == tailnetv1alpha1.ExportedServiceClusterSetIP {
+			reachable = append(reachable, name)
 		}
-		if i := f.Imports[name]; i != nil && !Owns(i) {
-			continue // Another implementation of the API imports it.
+	}
+	// An imported Service keeps its place when more are exported.
+	admitted, _ := quota.Keep(maxImports, reachable, slices.Sorted(maps.Keys(f.Reached)))
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		switch {
+		case slices.Contains(admitted, name):
+			endpoints = append(endpoints, f.endpoint(name, resolved[name]))
+		case slices.Contains(reachable, name):
+			refusals[name] = fmt.Sprintf("The namespace imports %d other Services, and a TailscaleEndpoints has no more", maxImports)
 		}
-		p.Imports = append(p.Imports, f.serviceImport(name, r, records[name], refusal))
+		p.Imports = append(p.Imports, f.serviceImport(name, resolved[name], records[name], refusals[name]))
 	}
 	p.Slices = f.slices(p.Imports)
 	if len(endpoints)+len(p.Services) > 0 {
@@ -201,7 +212,7 @@ func (f Facts) lags(statuses []ExportStatus) bool {
 }
 
 // refusal returns why the namespace cannot reach an imported Service, or "".
-func (f Facts) refusal(name string, r Resolution, used int) string {
+func (f Facts) refusal(name string, r Resolution) string {
 	switch {
 	case slices.Contains(f.Foreign[gatewayv1alpha1.TailscaleEndpointsKind], Proxies):
 		return fmt.Sprintf("%s %q is not of a ServiceExport; give it another name", gatewayv1alpha1.TailscaleEndpointsKind, Proxies)
@@ -211,8 +222,6 @@ func (f Facts) refusal(name string, r Resolution, used int) string {
 		return "It has no TCP port, and Tailscale Services have no others"
 	case len(name) > maxName || names.EndpointService(Proxies, name) != Proxies+"-"+name:
 		return fmt.Sprintf("Its name cannot be part of the name of a Service %s-NAME; export a Service with a name of at most %d characters that does not end in ingress or egress", Proxies, maxName)
-	case used >= maxImports:
-		return fmt.Sprintf("The namespace imports more than %d Services", maxImports)
 	}
 	return ""
 }

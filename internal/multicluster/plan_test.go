@@ -161,7 +161,7 @@ func TestNew(t *testing.T) {
 			facts: edited(export("web", service()), func(f *Facts) {
 				f.Imports = map[string]*mcsv1beta1.ServiceImport{"web": {}}
 			}),
-			want: append([]string{"endpoint web tcp:42 one", "services clusterset-web [tcp:42] of web"}, valid...),
+			want: append([]string{"proxies", "services clusterset-web [tcp:42] of web"}, valid...),
 		},
 		"Headless": {
 			reason: "A headless Service is published, and imported without an address.",
@@ -201,5 +201,27 @@ func TestNew(t *testing.T) {
 				t.Errorf("\n%s\nNew(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestNewLimit checks that a newcomer does not take the place of an imported Service.
+func TestNewLimit(t *testing.T) {
+	f := export("web", nil)
+	f.Exports, f.Records, f.Reached = nil, map[string][]Exporter{}, map[string]*corev1.Service{}
+	for i := range maxImports {
+		name := fmt.Sprintf("s%03d", i)
+		f.Records[name] = []Exporter{exporter("two", 5)}
+		f.Reached[name] = &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.0.0.9"}}}
+	}
+	f.Records["newcomer"] = []Exporter{exporter("two", 9)}
+	p := New(f)
+	if n := len(p.Endpoints.Spec.Endpoints); n != maxImports {
+		t.Fatalf("want %d endpoints, got %d", maxImports, n)
+	}
+	for _, i := range p.Imports {
+		c := i.Status.Conditions[0]
+		if want := i.GetName() != "newcomer"; (c.Status == metav1.ConditionTrue) != want {
+			t.Errorf("%s: want Ready %t, got %s: %s", i.GetName(), want, c.Status, c.Message)
+		}
 	}
 }

@@ -53,6 +53,7 @@ var uncritical = map[string]struct {
 	"internal/controller/tailnet/tailnet.go":               {1, "Only people read it."},
 	"internal/controller/vipservice/preapprove.go":         {1, "Only people read it."},
 	"internal/controller/vipservice/sharing.go":            {2, "Only people read it."},
+	"internal/multicluster/resolve.go":                     {1, "Only people read it."},
 	"internal/plugin/check/images.go":                      {1, "It cuts a text."},
 	"internal/provider/manager.go":                         {1, "The owners are of one object, and its controller stays."},
 	"internal/registry/limits.go":                          {1, "The nodes are of one cluster's record."},
