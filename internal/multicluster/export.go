@@ -12,6 +12,9 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
+// reasonInvalidMetadata is the reason of a ServiceExport whose labels or annotations no object can have.
+const reasonInvalidMetadata mcsv1beta1.ServiceExportConditionReason = "InvalidMetadata"
+
 // A RefusalError says why a Service cannot be exported, and is the reason and the message of a condition.
 type RefusalError struct {
 	Reason  mcsv1beta1.ServiceExportConditionReason
@@ -29,6 +32,9 @@ func Describe(e *mcsv1beta1.ServiceExport, s *corev1.Service) (*tailnetv1alpha1.
 		return nil, &RefusalError{Reason: mcsv1beta1.ServiceExportReasonNoService, Message: fmt.Sprintf("Create a Service %q in this namespace, or delete the ServiceExport", e.GetName())}
 	case s.Spec.Type == corev1.ServiceTypeExternalName:
 		return nil, &RefusalError{Reason: mcsv1beta1.ServiceExportReasonInvalidServiceType, Message: "A Service of type ExternalName has no endpoints in this cluster and cannot be exported; export one of type ClusterIP"}
+	}
+	if problem := invalidMetadata(tailnetv1alpha1.ExportedService{Labels: e.Spec.ExportedLabels, Annotations: e.Spec.ExportedAnnotations}); problem != "" {
+		return nil, &RefusalError{Reason: reasonInvalidMetadata, Message: problem}
 	}
 	out := &tailnetv1alpha1.ExportedService{
 		Name:                  e.GetName(),

@@ -14,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -89,6 +90,15 @@ func Owns(o metav1.Object) bool {
 	return o.GetLabels()[meta.LabelManagedBy] == meta.ManagedByMulticluster
 }
 
+// Named reports whether an object of this package may have a name.
+func Named(name string) bool { return name == Proxies || strings.HasPrefix(name, Proxies+"-") }
+
+// Leads reports whether a Service leads to an imported one: it is the Service that the proxies of the namespace
+// have for the name in its label.
+func Leads(s *corev1.Service) bool {
+	return s.GetName() == names.EndpointService(Proxies, s.Labels[mcsv1beta1.LabelServiceName]) && s.Labels[meta.LabelEndpoints] == Proxies
+}
+
 // taken returns which object of another owner has a name that a ServiceExport needs, or "".
 func (f Facts) taken(service string) string {
 	switch {
@@ -150,7 +160,7 @@ func New(f Facts) Plan {
 		exporters := slices.DeleteFunc(slices.Clone(records[e.GetName()]), f.isOwn)
 		if err == nil {
 			exporters = append(exporters, Exporter{Cluster: f.Cluster, ExportedService: *exported})
-			if len(TCPPorts(exported.Ports)) > 0 && f.taken(e.GetName()) == "" {
+			if f.unfit(e.GetName(), exported.Ports) == "" {
 				p.Services = append(p.Services, f.publish(e, exported))
 			}
 		}
@@ -190,6 +200,30 @@ func New(f Facts) Plan {
 	return p
 }
 
+// unfit returns why a Service cannot be exported, or "".
+func (f Facts) unfit(name string, ports []tailnetv1alpha1.ExportedPort) string {
+	switch object := f.taken(name); {
+	case object != "":
+		return object + " has the name that the export needs; give it another name"
+	case len(ports) > maxPorts:
+		return fmt.Sprintf("The Service has more than %d ports, and a record in the tailnet has room for no more", maxPorts)
+	}
+	return unreachable(name, ports)
+}
+
+// unreachable returns why no cluster can reach an imported Service, or "".
+func unreachable(name string, ports []tailnetv1alpha1.ExportedPort) string {
+	switch tcp := TCPPorts(ports); {
+	case len(tcp) == 0:
+		return "The Service has no TCP port, and Tailscale Services have no others"
+	case len(tcp) > maxPorts:
+		return fmt.Sprintf("The clusters export more than %d TCP ports together", maxPorts)
+	case len(name) > maxName || names.EndpointService(Proxies, name) != Proxies+"-"+name:
+		return fmt.Sprintf("Its name cannot be part of the name of a Service %s-NAME; export a Service with a name of at most %d characters that does not end in ingress or egress", Proxies, maxName)
+	}
+	return ""
+}
+
 // isOwn reports whether an exporter is this cluster.
 func (f Facts) isOwn(e Exporter) bool { return e.Cluster == f.Cluster }
 
@@ -213,15 +247,17 @@ func (f Facts) lags(statuses []ExportStatus) bool {
 
 // refusal returns why the namespace cannot reach an imported Service, or "".
 func (f Facts) refusal(name string, r Resolution) string {
+	problem := unreachable(name, r.Ports)
 	switch {
 	case slices.Contains(f.Foreign[gatewayv1alpha1.TailscaleEndpointsKind], Proxies):
 		return fmt.Sprintf("%s %q is not of a ServiceExport; give it another name", gatewayv1alpha1.TailscaleEndpointsKind, Proxies)
+	case problem != "":
+		return problem
 	case f.Domain == "":
 		return "Waiting for a device in the tailnet, which shows the tailnet's domain"
-	case len(TCPPorts(r.Ports)) == 0:
-		return "It has no TCP port, and Tailscale Services have no others"
-	case len(name) > maxName || names.EndpointService(Proxies, name) != Proxies+"-"+name:
-		return fmt.Sprintf("Its name cannot be part of the name of a Service %s-NAME; export a Service with a name of at most %d characters that does not end in ingress or egress", Proxies, maxName)
+	case len(f.Records[name]) == 0:
+		// Until then, the name in the tailnet may be that of another owner.
+		return "Waiting for the record in the tailnet"
 	}
 	return ""
 }
@@ -252,9 +288,12 @@ func (f Facts) endpoint(name string, r Resolution) gatewayv1alpha1.Endpoint {
 		Name:          name,
 		TailscaleFQDN: service[len("svc:"):] + "." + f.Domain,
 		ServiceLabels: map[string]tailnetv1alpha1.LabelValue{
-			mcsv1beta1.LabelServiceName:   tailnetv1alpha1.LabelValue(name),
-			mcsv1beta1.LabelSourceCluster: tailnetv1alpha1.LabelValue(r.Oldest),
+			mcsv1beta1.LabelServiceName: tailnetv1alpha1.LabelValue(name),
 		},
+	}
+	// A cluster ID may be what no label can be.
+	if len(validation.IsValidLabelValue(r.Oldest)) == 0 {
+		out.ServiceLabels[mcsv1beta1.LabelSourceCluster] = tailnetv1alpha1.LabelValue(r.Oldest)
 	}
 	for _, p := range r.Ports {
 		if protocolOf(p) != corev1.ProtocolTCP {
@@ -324,6 +363,7 @@ func (f Facts) serviceImport(name string, r Resolution, exporters []Exporter, re
 			SessionAffinity:       affinityOf(r.ExportedService),
 			InternalTrafficPolicy: r.InternalTrafficPolicy,
 			TrafficDistribution:   r.TrafficDistribution,
+			Ports:                 []mcsv1beta1.ServicePort{}, // A headless Service may have none, but the field is required.
 		},
 	}
 	if out.Labels == nil {
@@ -397,10 +437,8 @@ func (f Facts) conditions(e *mcsv1beta1.ServiceExport, exported *tailnetv1alpha1
 	}
 	out := []metav1.Condition{condition(e, mcsv1beta1.ServiceExportConditionValid, metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonValid, "")}
 	switch {
-	case len(TCPPorts(exported.Ports)) == 0:
-		out = append(out, condition(e, mcsv1beta1.ServiceExportConditionReady, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, "The Service has no TCP port, and Tailscale Services have no others"))
-	case f.taken(e.GetName()) != "":
-		out = append(out, condition(e, mcsv1beta1.ServiceExportConditionReady, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, fmt.Sprintf("%s has the name that the export needs; give it another name", f.taken(e.GetName()))))
+	case f.unfit(e.GetName(), exported.Ports) != "":
+		out = append(out, condition(e, mcsv1beta1.ServiceExportConditionReady, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, f.unfit(e.GetName(), exported.Ports)))
 	case slices.ContainsFunc(f.Records[e.GetName()], f.isOwn):
 		out = append(out, condition(e, mcsv1beta1.ServiceExportConditionReady, metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported, unreached(exported.Ports)))
 	default:
@@ -415,6 +453,14 @@ func (f Facts) conditions(e *mcsv1beta1.ServiceExport, exported *tailnetv1alpha1
 // condition returns a condition without the time of its last transition, which the writer sets.
 func condition(e *mcsv1beta1.ServiceExport, t mcsv1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason mcsv1beta1.ServiceExportConditionReason, message string) metav1.Condition {
 	return metav1.Condition{Type: string(t), Status: status, ObservedGeneration: e.GetGeneration(), Reason: string(cmp.Or(reason, mcsv1beta1.ServiceExportReasonPending)), Message: message}
+}
+
+// Refused returns conditions of a ServiceExport with a problem of what would publish it.
+func Refused(e *mcsv1beta1.ServiceExport, conditions []metav1.Condition, problem string) []metav1.Condition {
+	out := slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool {
+		return c.Type == string(mcsv1beta1.ServiceExportConditionReady)
+	})
+	return append(out, condition(e, mcsv1beta1.ServiceExportConditionReady, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed, problem))
 }
 
 // NotReady returns the condition of a ServiceExport with which nothing can be done.

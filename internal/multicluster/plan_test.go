@@ -93,8 +93,8 @@ func TestNew(t *testing.T) {
 			want: []string{"web Valid=False InvalidServiceType", "web Ready=False Failed", "web Conflict=False NoConflicts"},
 		},
 		"Export": {
-			reason: "An exported Service is published and imported.", facts: export("web", service()),
-			want: append([]string{"endpoint web tcp:42 one", "services clusterset-web [tcp:42] of web", "import web ClusterSetIP 1 ports []"}, valid...),
+			reason: "An exported Service is published. Until its record is there, another owner may have its name.", facts: export("web", service()),
+			want: append([]string{"proxies", "services clusterset-web [tcp:42] of web", "import web ClusterSetIP 1 ports []"}, valid...),
 		},
 		"Recorded": {
 			reason: "It is exported once its record is in the tailnet, and has the address of the Service that leads there.",
@@ -142,8 +142,7 @@ func TestNew(t *testing.T) {
 				f.Foreign = map[string][]string{"TailscaleServices": {"clusterset-web"}}
 			}),
 			want: []string{
-				"endpoint web tcp:42 one", "import web ClusterSetIP 1 ports []",
-				"web Valid=True Valid", "web Ready=False Failed", "web Conflict=False NoConflicts",
+				"import web ClusterSetIP 1 ports []", "web Valid=True Valid", "web Ready=False Failed", "web Conflict=False NoConflicts",
 			},
 		},
 		"TakenEndpoints": {
@@ -172,6 +171,27 @@ func TestNew(t *testing.T) {
 			}()),
 			want: append([]string{"proxies", "services clusterset-web [tcp:42] of web", "import web Headless 1 ports []", "import web Ready=False A Service without a cluster IP is imported by its name only: Tailscale Services lead to a service, not to its pods"}, valid...),
 		},
+		"ManyPorts": {
+			reason: "A Service with more ports than a record may have is not published, and says so.",
+			facts: export("web", func() *corev1.Service {
+				s := service()
+				for i := range maxPorts {
+					s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("p%d", i), Port: int32(1000 + i)})
+				}
+				return s
+			}()),
+			want: []string{
+				"import web ClusterSetIP 17 ports []", "import web Ready=False The clusters export more than 16 TCP ports together",
+				"web Valid=True Valid", "web Ready=False Failed", "web Conflict=False NoConflicts",
+			},
+		},
+		"InvalidClusterID": {
+			reason: "A cluster ID that no label can have is in none.",
+			facts: edited(export("web", nil), func(f *Facts) {
+				f.Exports, f.Records = nil, map[string][]Exporter{"web": {exporter("eu/west", 5)}}
+			}),
+			want: []string{"endpoint web tcp:42 ", "import web ClusterSetIP 1 ports []"},
+		},
 		"UDP": {
 			reason: "A Service without a TCP port cannot be in a tailnet.",
 			facts: export("web", func() *corev1.Service {
@@ -180,7 +200,7 @@ func TestNew(t *testing.T) {
 				return s
 			}()),
 			want: []string{
-				"import web ClusterSetIP 1 ports []", "import web Ready=False It has no TCP port, and Tailscale Services have no others",
+				"import web ClusterSetIP 1 ports []", "import web Ready=False The Service has no TCP port, and Tailscale Services have no others",
 				"web Valid=True Valid", "web Ready=False Failed", "web Conflict=False NoConflicts",
 			},
 		},

@@ -76,16 +76,13 @@ func (r *Resolution) join(oldest tailnetv1alpha1.ExportedService, e Exporter) {
 	differs(typeOf(oldest) == typeOf(e.ExportedService), mcsv1beta1.ServiceExportReasonTypeConflict, "spec.clusterIP")
 	differs(affinityOf(oldest) == affinityOf(e.ExportedService), mcsv1beta1.ServiceExportReasonSessionAffinityConflict, "spec.sessionAffinity")
 	differs(ptr.Equal(oldest.SessionAffinityTimeoutSeconds, e.SessionAffinityTimeoutSeconds), mcsv1beta1.ServiceExportReasonSessionAffinityConfigConflict, "spec.sessionAffinityConfig")
-	differs(maps.Equal(oldest.Annotations, e.Annotations), mcsv1beta1.ServiceExportReasonAnnotationsConflict, "exportedAnnotations")
-	differs(maps.Equal(oldest.Labels, e.Labels), mcsv1beta1.ServiceExportReasonLabelsConflict, "exportedLabels")
+	omitted := oldest.MetadataOmitted || e.MetadataOmitted
+	differs(omitted || maps.Equal(oldest.Annotations, e.Annotations), mcsv1beta1.ServiceExportReasonAnnotationsConflict, "exportedAnnotations")
+	differs(omitted || maps.Equal(oldest.Labels, e.Labels), mcsv1beta1.ServiceExportReasonLabelsConflict, "exportedLabels")
 	differs(ptr.Equal(oldest.InternalTrafficPolicy, e.InternalTrafficPolicy), mcsv1beta1.ServiceExportReasonInternalTrafficPolicyConflict, "spec.internalTrafficPolicy")
 	differs(ptr.Equal(oldest.TrafficDistribution, e.TrafficDistribution), mcsv1beta1.ServiceExportReasonTrafficDistributionConflict, "spec.trafficDistribution")
 	for _, p := range e.Ports {
-		// A Service has each name, and each number of a protocol, once.
-		conflict := slices.ContainsFunc(r.Ports, func(q tailnetv1alpha1.ExportedPort) bool {
-			return p.Name == q.Name || p.Port == q.Port && protocolOf(p) == protocolOf(q)
-		})
-		if !conflict {
+		if !hasPort(r.Ports, p) {
 			r.Ports = append(r.Ports, p)
 		}
 	}

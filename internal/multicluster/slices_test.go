@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
 // slice returns an EndpointSlice of a Service that leads to the imported Service web.
@@ -67,6 +69,19 @@ func TestSlices(t *testing.T) {
 		"Copies": {
 			reason: "A copy is not copied.",
 			facts:  facts(func(f *Facts) { f.Slices = append(f.Slices, *copied()) }), want: []*discoveryv1.EndpointSlice{copied()},
+		},
+		"PortName": {
+			reason: "A port has the name of the ServiceImport, not that of the Service that leads there.",
+			facts: facts(func(f *Facts) {
+				f.Records = map[string][]Exporter{"web": {exporter("two", 5, ports(tailnetv1alpha1.ExportedPort{Port: 80}))}}
+				f.Slices[0].Ports[0].Name = ptr.To("tcp-80")
+				f.Reached["web"].Spec.Ports = []corev1.ServicePort{{Name: "tcp-80", Port: 80}}
+			}),
+			want: func() []*discoveryv1.EndpointSlice {
+				s := copied()
+				s.Ports[0].Name = ptr.To("")
+				return []*discoveryv1.EndpointSlice{s}
+			}(),
 		},
 		"OtherService": {
 			reason: "Another Service with the label does not lead to the imported one.",

@@ -45,6 +45,7 @@ func withoutMetadata(e *v1alpha1.ExportedService) *v1alpha1.ExportedService {
 		return nil
 	}
 	out := *e
+	out.MetadataOmitted = out.MetadataOmitted || len(out.Labels)+len(out.Annotations) > 0
 	out.Labels, out.Annotations = nil, nil
 	return &out
 }

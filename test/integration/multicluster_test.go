@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +90,29 @@ metadata: {name: absent, namespace: %[1]s}
 		}
 		return nil
 	})
+	// A Service that only claims to lead to the imported one gives it no address, and causes no writes.
+	e.apply(fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: claims, namespace: %s, labels: {multicluster.kubernetes.io/service-name: web}}
+spec: {ports: [{name: http, port: 80}]}
+`, e.namespace))
+	e.eventually("the ServiceExport of the Service that comes last is valid", func() error {
+		if err := shared.kube.Get(e.Context(), types.NamespacedName{Namespace: e.namespace, Name: "absent"}, &corev1.Service{}); kerrors.IsNotFound(err) {
+			e.apply(fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: absent, namespace: %s}
+spec: {ports: [{port: 80}]}
+`, e.namespace))
+		}
+		return e.exportHas("absent", mcsv1beta1.ServiceExportConditionValid, "Valid")()
+	})
+	i := &mcsv1beta1.ServiceImport{}
+	e.must(e.get("web", i))
+	if len(i.Spec.IPs) > 0 {
+		e.Errorf("the ServiceImport has the addresses %v of a Service that only claims to lead there", i.Spec.IPs)
+	}
 	e.must(shared.kube.Delete(e.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: e.named("web")}))
 	e.eventually("the ServiceImport is gone", func() error {
 		if err := e.get("web", &mcsv1beta1.ServiceImport{}); !kerrors.IsNotFound(err) {

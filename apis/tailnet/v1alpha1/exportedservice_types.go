@@ -69,6 +69,10 @@ type ExportedService struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// MetadataOmitted says that labels and annotations are missing because a record has no room for them.
+	// +optional
+	MetadataOmitted bool `json:"metadataOmitted,omitempty"`
 }
 
 // An ExportedPort is a port of an exported Service.

@@ -5,10 +5,13 @@ package multicluster
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,8 +50,49 @@ type reconciler struct {
 	services client.Reader
 
 	records  *records
+	applied  applications
 	recorder event.Recorder
 	clock    func() time.Time
+
+	// watched are the namespaces that the manager's cache holds. None means all.
+	watched []string
+}
+
+// An application is an object as this process applied it last: what it sent, and the generation that resulted.
+type application struct {
+	digest     [sha256.Size]byte
+	generation int64
+}
+
+// applications are the applications of all namespaces. They may be lost.
+type applications struct {
+	mu   sync.Mutex
+	last map[string]map[string]application
+}
+
+func (a *applications) get(namespace, key string) application {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last[namespace][key]
+}
+
+func (a *applications) set(namespace, key string, last application) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last == nil {
+		a.last = map[string]map[string]application{}
+	}
+	if a.last[namespace] == nil {
+		a.last[namespace] = map[string]application{}
+	}
+	a.last[namespace][key] = last
+}
+
+// forget forgets a namespace.
+func (a *applications) forget(namespace string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.last, namespace)
 }
 
 // Reconcile brings a namespace's objects to what its ServiceExports and the records of other clusters want.
@@ -61,19 +105,32 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	case f == nil:
 		r.records.wait(req.Name, false)
+		r.applied.forget(req.Name)
+		return reconcile.Result{}, nil
+	case problem != "" && len(f.Exports) == 0:
+		r.records.wait(req.Name, false)
 		return reconcile.Result{}, nil
 	case problem != "":
 		r.records.wait(req.Name, false)
-		return reconcile.Result{RequeueAfter: interval}, r.refuse(ctx, f.Exports, problem)
+		return reconcile.Result{RequeueAfter: intervalMax}, r.refuse(ctx, f.Exports, problem)
 	}
 	p := multicluster.New(*f)
 	r.records.wait(req.Name, p.Lags)
-	return reconcile.Result{}, errors.Join(r.apply(ctx, *f, p), r.report(ctx, p.Statuses), r.reportImports(ctx, *f, p.Imports))
+	all, refused := r.apply(ctx, *f, p)
+	for i := range p.Statuses {
+		if s := &p.Statuses[i]; refused[s.Export.GetName()] != "" {
+			s.Conditions = multicluster.Refused(s.Export, s.Conditions, refused[s.Export.GetName()])
+		}
+	}
+	return reconcile.Result{}, errors.Join(all, r.report(ctx, p.Statuses), r.reportImports(ctx, *f, p.Imports))
 }
 
 // observe returns the facts of a namespace. They are nil if there is nothing to do, and have only the
 // ServiceExports if there is a problem.
 func (r *reconciler) observe(ctx context.Context, namespace string) (*multicluster.Facts, string, error) {
+	if len(r.watched) > 0 && !slices.Contains(r.watched, namespace) {
+		return nil, "", nil
+	}
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := r.live.Get(ctx, types.NamespacedName{Name: namespace}, ns); err != nil {
@@ -114,7 +171,9 @@ func (r *reconciler) observe(ctx context.Context, namespace string) (*multiclust
 		return nil, "", errors.Wrap(err, "cannot list Services")
 	}
 	for i := range reached.Items {
-		f.Reached[reached.Items[i].Labels[mcsv1beta1.LabelServiceName]] = &reached.Items[i]
+		if s := &reached.Items[i]; multicluster.Leads(s) {
+			f.Reached[s.Labels[mcsv1beta1.LabelServiceName]] = s
+		}
 	}
 	endpointSlices := &discoveryv1.EndpointSliceList{}
 	if err := r.services.List(ctx, endpointSlices, client.InNamespace(namespace)); err != nil {
@@ -176,10 +235,14 @@ func (r *reconciler) member(ctx context.Context, namespace string) (*set, string
 	return sets[names[0]], "", nil
 }
 
-// refuse reports a problem with all ServiceExports of a namespace. Existing objects stay.
+// refuse reports a problem with the ServiceExports of a namespace that have no status. Existing objects stay, and
+// so does the status of another implementation of the API.
 func (r *reconciler) refuse(ctx context.Context, exports []mcsv1beta1.ServiceExport, problem string) error {
 	var statuses []multicluster.ExportStatus
 	for i := range exports {
+		if len(exports[i].Status.Conditions) > 0 {
+			continue
+		}
 		statuses = append(statuses, multicluster.ExportStatus{Export: &exports[i], Conditions: []metav1.Condition{multicluster.NotReady(&exports[i], problem)}})
 	}
 	return r.report(ctx, statuses)
@@ -252,15 +315,24 @@ func (r *reconciler) announce(e *mcsv1beta1.ServiceExport, changed []metav1.Cond
 // owner is the field manager of this controller.
 const owner = client.FieldOwner("tailscale-gateway-multicluster")
 
-// apply creates, updates and deletes the objects of a namespace.
-func (r *reconciler) apply(ctx context.Context, f multicluster.Facts, p multicluster.Plan) error {
-	var all error
+// apply creates, updates and deletes the objects of a namespace. It also returns why the API server refuses what
+// publishes a Service, by the name of its ServiceExport.
+func (r *reconciler) apply(ctx context.Context, f multicluster.Facts, p multicluster.Plan) (all error, refused map[string]string) {
+	refused = map[string]string{}
 	if p.Endpoints != nil {
-		all = errors.Join(all, r.put(ctx, p.Endpoints))
+		err := r.put(ctx, p.Endpoints)
+		all = errors.Join(all, err)
+		for _, s := range p.Services {
+			refused[s.Spec.VIPService.Export.Name] = refusal(err)
+		}
 	}
 	wanted := map[string]bool{}
 	for _, s := range p.Services {
-		all = errors.Join(all, r.put(ctx, s))
+		err := r.put(ctx, s)
+		all = errors.Join(all, err)
+		if text := refusal(err); text != "" {
+			refused[s.Spec.VIPService.Export.Name] = text
+		}
 		wanted[s.GetName()] = true
 	}
 	imported := map[string]bool{}
@@ -277,7 +349,15 @@ func (r *reconciler) apply(ctx context.Context, f multicluster.Facts, p multiclu
 	if p.Endpoints == nil {
 		all = errors.Join(all, r.prune(ctx, f.Namespace, gatewayv1alpha1.TailscaleEndpointsKind, nil))
 	}
-	return all
+	return all, refused
+}
+
+// refusal returns the message of an error that another attempt does not repair, or "".
+func refusal(err error) string {
+	if kerrors.IsInvalid(err) || kerrors.IsForbidden(err) {
+		return err.Error()
+	}
+	return ""
 }
 
 // applySlices writes the EndpointSlices of ServiceImports that differ from the wanted ones.
@@ -317,7 +397,7 @@ func (r *reconciler) prune(ctx context.Context, namespace, kind string, wanted m
 	return all
 }
 
-// put applies an object. The API server writes nothing if that changes nothing.
+// put applies an object, unless that was the last change of it.
 func (r *reconciler) put(ctx context.Context, o client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -326,5 +406,35 @@ func (r *reconciler) put(ctx context.Context, o client.Object) error {
 	u := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(u.Object, "status")
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	return errors.Wrapf(r.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), owner, client.ForceOwnership), "cannot apply %s %q", u.GetKind(), o.GetName())
+	text, err := json.Marshal(u.Object)
+	if err != nil {
+		return errors.Wrapf(err, "cannot encode %s %q", u.GetKind(), o.GetName())
+	}
+	key := u.GetKind() + "/" + o.GetName()
+	last := r.applied.get(o.GetNamespace(), key)
+	if generation := r.generation(ctx, o); generation > 0 && last == (application{digest: sha256.Sum256(text), generation: generation}) {
+		return nil
+	}
+	if err := r.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), owner, client.ForceOwnership); err != nil {
+		return errors.Wrapf(err, "cannot apply %s %q", u.GetKind(), o.GetName())
+	}
+	r.applied.set(o.GetNamespace(), key, application{digest: sha256.Sum256(text), generation: u.GetGeneration()})
+	return nil
+}
+
+// generation returns an object's generation in the cache, or zero if the object has none or is not known there.
+func (r *reconciler) generation(ctx context.Context, o client.Object) int64 {
+	var existing client.Object
+	switch o.(type) {
+	case *discoveryv1.EndpointSlice:
+		return 0
+	case *mcsv1beta1.ServiceImport:
+		existing = &mcsv1beta1.ServiceImport{}
+	default:
+		existing = composite(o.GetObjectKind().GroupVersionKind().Kind)
+	}
+	if err := r.kube.Get(ctx, client.ObjectKeyFromObject(o), existing); err != nil {
+		return 0
+	}
+	return existing.GetGeneration()
 }

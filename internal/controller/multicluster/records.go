@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -31,6 +32,7 @@ import (
 const (
 	interval        = 10 * time.Second
 	intervalPending = 5 * time.Second
+	intervalMax     = time.Minute
 	share           = 20
 )
 
@@ -74,7 +76,7 @@ func (r *records) Start(ctx context.Context) error {
 			wait = intervalPending
 		}
 		r.mu.Unlock()
-		wait = max(wait, share*time.Since(begin))
+		wait = max(wait, min(share*time.Since(begin), intervalMax))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -99,7 +101,7 @@ func (r *records) look(ctx context.Context) {
 		}
 		current[c.GetName()] = true
 		r.expect(c.GetName())
-		s, err := r.read(ctx, c.GetName())
+		s, err := r.read(ctx, c.GetName(), r.last(c.GetName()))
 		if err != nil {
 			r.log.Info("Cannot read what clusters export", "ClusterProviderConfig", c.GetName(), "error", err)
 			continue
@@ -126,8 +128,15 @@ func (r *records) expect(config string) {
 	}
 }
 
-// read returns what the clusters of a set export.
-func (r *records) read(ctx context.Context, config string) (*set, error) {
+// last returns what is known of a set, or nil.
+func (r *records) last(config string) *set {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sets[config]
+}
+
+// read returns what the clusters of a set export. The last result may be nil.
+func (r *records) read(ctx context.Context, config string, last *set) (*set, error) {
 	c, err := r.connector.Read(ctx, config)
 	if err != nil {
 		return nil, err
@@ -142,6 +151,9 @@ func (r *records) read(ctx context.Context, config string) (*set, error) {
 	}
 	s := &set{Membership: multicluster.Membership{Cluster: c.ClusterID, Set: c.ClusterSet, Tailnet: config, Domain: domain}}
 	s.exports = exportsOf(v.Services, s.Membership)
+	if last != nil && last.Membership == s.Membership {
+		keepUnreadable(s.exports, last.exports, v.Services, s.Membership)
+	}
 	return s, nil
 }
 
@@ -155,16 +167,41 @@ func exportsOf(services []tailscale.Service, m multicluster.Membership) map[stri
 			continue
 		}
 		namespace, object, _ := strings.Cut(rec.Operator, "/")
-		name := rec.Export.Name
-		if rec.Service != multicluster.ServiceName(m.Set, namespace, name) || object != multicluster.ObjectName(name) {
+		export, ok := multicluster.Clean(*rec.Export)
+		name := export.Name
+		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || rec.Service != multicluster.ServiceName(m.Set, namespace, name) || object != multicluster.ObjectName(name) {
 			continue
 		}
 		if out[namespace] == nil {
 			out[namespace] = map[string][]multicluster.Exporter{}
 		}
-		out[namespace][name] = append(out[namespace][name], multicluster.Exporter{Cluster: rec.Cluster, ExportedService: *rec.Export})
+		out[namespace][name] = append(out[namespace][name], multicluster.Exporter{Cluster: rec.Cluster, ExportedService: export})
 	}
 	return out
+}
+
+// keepUnreadable adds the exporters of the last look whose record is still there and cannot be read, such as one
+// without its annotations: its cluster writes it again at its next poll.
+func keepUnreadable(exports, last map[string]map[string][]multicluster.Exporter, services []tailscale.Service, m multicluster.Membership) {
+	unreadable := map[string]bool{}
+	for i := range services {
+		if _, ok, err := registry.RecordOf(&services[i]); err != nil || !ok {
+			unreadable[services[i].Name] = true
+		}
+	}
+	for namespace, names := range last {
+		for name, exporters := range names {
+			for _, e := range exporters {
+				if !unreadable[registry.RecordName(multicluster.ServiceName(m.Set, namespace, name), e.Cluster)] {
+					continue
+				}
+				if exports[namespace] == nil {
+					exports[namespace] = map[string][]multicluster.Exporter{}
+				}
+				exports[namespace][name] = append(exports[namespace][name], e)
+			}
+		}
+	}
 }
 
 // replace replaces a set, and requests the namespaces that change.

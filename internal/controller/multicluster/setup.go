@@ -37,6 +37,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/multicluster"
 )
 
@@ -121,17 +122,18 @@ func add(mgr ctrl.Manager, o setup.Options) error {
 	if err := mgr.Add(exported); err != nil {
 		return errors.Wrap(err, "cannot add the reader of records")
 	}
-	r := &reconciler{kube: mgr.GetClient(), live: mgr.GetAPIReader(), services: services, records: exported, recorder: o.Recorder(mgr, mcsv1beta1.ServiceExportKindName), clock: o.Now}
+	r := &reconciler{kube: mgr.GetClient(), live: mgr.GetAPIReader(), services: services, records: exported, recorder: o.Recorder(mgr, mcsv1beta1.ServiceExportKindName), clock: o.Now, watched: o.WatchNamespaces}
 	namespaceOf := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
 	}
-	// A change of an object of this controller by another client is undone.
-	changed := predicate.And(predicate.NewPredicateFuncs(func(o client.Object) bool { return multicluster.Owns(o) }), predicate.GenerationChangedPredicate{})
+	// A change of an object of this controller by another client is undone. An object of another owner with the
+	// name of one can keep it from being created.
+	changed := predicate.And(predicate.NewPredicateFuncs(func(o client.Object) bool { return multicluster.Named(o.GetName()) }), predicate.GenerationChangedPredicate{})
 	return errors.Wrap(ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
 		Watches(&mcsv1beta1.ServiceExport{}, handler.EnqueueRequestsFromMapFunc(namespaceOf)).
-		Watches(&mcsv1beta1.ServiceImport{}, handler.EnqueueRequestsFromMapFunc(namespaceOf)).
+		Watches(&mcsv1beta1.ServiceImport{}, handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WatchesMetadata(composite(gatewayv1alpha1.TailscaleServicesKind), handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(changed)).
 		WatchesMetadata(composite(gatewayv1alpha1.TailscaleEndpointsKind), handler.EnqueueRequestsFromMapFunc(namespaceOf), builder.WithPredicates(changed)).
 		WatchesRawSource(source.Kind(services, &corev1.Service{}, handler.TypedEnqueueRequestsFromMapFunc(r.concerned))).
@@ -159,7 +161,7 @@ func stripService(o any) (any, error) {
 	}
 	s.ManagedFields, s.Annotations, s.Finalizers, s.OwnerReferences, s.Status = nil, nil, nil, nil, corev1.ServiceStatus{}
 	labels := map[string]string{}
-	for _, k := range []string{mcsv1beta1.LabelServiceName} {
+	for _, k := range []string{mcsv1beta1.LabelServiceName, meta.LabelEndpoints} {
 		if v, ok := s.Labels[k]; ok {
 			labels[k] = v
 		}
