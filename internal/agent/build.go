@@ -33,7 +33,10 @@ const fileTLS = "tls.json"
 // newWatcher returns the watcher of tailscaled, which fills peers in an egress pod.
 func (a *Agent) newWatcher(ctx context.Context, peers *localapi.Peers) *localapi.Watcher {
 	o := []localapi.WatcherOption{localapi.WithReloaded(func() {
-		a.do(ctx, func(l *loop) { l.drains.current.withdrawn(time.Now()) })
+		a.do(ctx, func(l *loop) {
+			l.drains.current.withdrawn(time.Now())
+			l.requests.remedy.reloaded(time.Now())
+		})
 	})}
 	if a.opts.Egress.ConfigMap != "" {
 		o = append(o, localapi.WithPeers(peers))

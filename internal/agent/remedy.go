@@ -18,6 +18,10 @@ import (
 // minutes.
 const restartPatience = 5 * time.Minute
 
+// reloadPatience is how long tailscaled can take to read the config without a withdrawn service. On a machine
+// without processor time to spare it took longer than withdrawFor, so that control never saw the withdrawal.
+const reloadPatience = 30 * time.Second
+
 // A remedy is the action that the provider requests for a service without a primary host. The
 // provider requests it of one machine at a time. The zero value does nothing.
 type remedy struct {
@@ -25,9 +29,10 @@ type remedy struct {
 	text, handled string
 	request       meta.Remedy
 
-	// withdrawn is the service that is withdrawn for a moment, until resumeAt.
-	withdrawn string
-	resumeAt  time.Time
+	// withdrawn is the service that is withdrawn for a moment, since withdrawnAt and until resumeAt.
+	withdrawn   string
+	withdrawnAt time.Time
+	resumeAt    time.Time
 
 	// restart reports that tailscaled is to restart once the drain is over.
 	restart bool
@@ -49,7 +54,7 @@ func (m *remedy) set(text string) error {
 // as far as this machine knows, and idle whether it can act at all.
 func (m *remedy) step(at time.Time, dead func(service string) bool, idle bool) v1alpha1.RemedyAction {
 	if !m.resumeAt.IsZero() && !at.Before(m.resumeAt) {
-		m.withdrawn, m.resumeAt = "", time.Time{}
+		m.withdrawn, m.withdrawnAt, m.resumeAt = "", time.Time{}, time.Time{}
 	}
 	if m.text == m.handled || m.request.Service == "" || !at.Before(m.request.Deadline) || !idle || !dead(m.request.Service) {
 		return ""
@@ -57,9 +62,16 @@ func (m *remedy) step(at time.Time, dead func(service string) bool, idle bool) v
 	m.handled = m.text
 	switch m.request.Action {
 	case v1alpha1.RemedyActionAdvertise:
-		m.withdrawn, m.resumeAt = m.request.Service, at.Add(withdrawFor)
+		m.withdrawn, m.withdrawnAt, m.resumeAt = m.request.Service, at, at.Add(reloadPatience)
 	case v1alpha1.RemedyActionRestart:
 		m.restart = true
 	}
 	return m.request.Action
+}
+
+// reloaded records that tailscaled has read its config: the moment for which a service is withdrawn begins.
+func (m *remedy) reloaded(at time.Time) {
+	if m.withdrawn != "" {
+		m.resumeAt = earlier(at.Add(withdrawFor), m.withdrawnAt.Add(reloadPatience))
+	}
 }
