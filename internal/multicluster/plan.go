@@ -255,8 +255,9 @@ func (f Facts) refusal(name string, r Resolution) string {
 		return problem
 	case f.Domain == "":
 		return "Waiting for a device in the tailnet, which shows the tailnet's domain"
-	case len(f.Records[name]) == 0:
-		// Until then, the name in the tailnet may be that of another owner.
+	case len(f.Records[name]) == 0 && f.Reached[name] == nil:
+		// Until then, the name in the tailnet may be that of another owner. A Service that was reached stays
+		// while its record is written again.
 		return "Waiting for the record in the tailnet"
 	}
 	return ""

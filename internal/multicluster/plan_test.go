@@ -107,6 +107,13 @@ func TestNew(t *testing.T) {
 				"web Valid=True Valid", "web Ready=True Exported", "web Conflict=False NoConflicts",
 			},
 		},
+		"RecordMissing": {
+			reason: "A Service that is reached stays reached while its only record is written again.",
+			facts: edited(export("web", service()), func(f *Facts) {
+				f.Reached = map[string]*corev1.Service{"web": {Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.0.0.9"}}}}
+			}),
+			want: append([]string{"endpoint web tcp:42 one", "services clusterset-web [tcp:42] of web", "import web ClusterSetIP 1 ports [10.0.0.9]", "import web Ready=True "}, valid...),
+		},
 		"Import": {
 			reason: "A Service of another cluster is imported without a ServiceExport here.",
 			facts: edited(export("web", nil), func(f *Facts) {

@@ -24,6 +24,9 @@ type connection struct {
 	// goneSince is when the netmap was first found to have the address at no node, or at another one. Zero if
 	// the node has it, or if this is not known.
 	goneSince time.Time
+
+	// movedSince is when the netmap was first found to have the address at another node. Zero if it does not.
+	movedSince time.Time
 }
 
 // movedFor is how long another node must have the address of a connection until it is cut. The control server may
@@ -84,19 +87,25 @@ func (p *port) cutGone(at time.Time, absence time.Duration) (cut []string, next 
 		if c.presence == nil {
 			continue
 		}
-		wait := absence
-		switch c.presence() {
-		case localapi.Present:
-			c.goneSince = time.Time{}
+		presence := c.presence()
+		if presence == localapi.Present {
+			c.goneSince, c.movedSince = time.Time{}, time.Time{}
 			continue
-		case localapi.Moved:
-			wait = min(wait, movedFor)
-		case localapi.Absent:
 		}
 		if c.goneSince.IsZero() {
 			c.goneSince = at
 		}
-		due := c.goneSince.Add(wait)
+		due := c.goneSince.Add(absence)
+		if presence != localapi.Moved {
+			c.movedSince = time.Time{}
+		} else {
+			if c.movedSince.IsZero() {
+				c.movedSince = at
+			}
+			if moved := c.movedSince.Add(movedFor); moved.Before(due) {
+				due = moved
+			}
+		}
 		if !at.Before(due) {
 			c.cut()
 			cut = append(cut, c.target)
@@ -113,6 +122,6 @@ func (p *port) forgetGone() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
-		c.goneSince = time.Time{}
+		c.goneSince, c.movedSince = time.Time{}, time.Time{}
 	}
 }

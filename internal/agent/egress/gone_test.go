@@ -50,6 +50,7 @@ func TestCutGone(t *testing.T) {
 		{reason: "While the netmap is not known, no node is gone.", second: 130, unknown: true},
 		{reason: "The minute begins when it is known again.", second: 140, presence: localapi.Absent, next: at(200)},
 		{reason: "An address that moves back at once keeps its connections.", second: 150, presence: localapi.Present},
+		{reason: "An address that no node has is due after a minute.", second: 155, presence: localapi.Absent, next: at(215)},
 		{reason: "Once another node has the address, a second is enough.", second: 160, presence: localapi.Moved, next: at(161)},
 	}
 	for _, s := range steps {

@@ -107,10 +107,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.records.wait(req.Name, false)
 		r.applied.forget(req.Name)
 		return reconcile.Result{}, nil
-	case problem != "" && len(f.Exports) == 0:
+	case problem != "" && len(f.Exports) == 0 && !r.records.exported(req.Name):
 		r.records.wait(req.Name, false)
 		return reconcile.Result{}, nil
 	case problem != "":
+		// A grant may change, of which nothing notifies.
 		r.records.wait(req.Name, false)
 		return reconcile.Result{RequeueAfter: intervalMax}, r.refuse(ctx, f.Exports, problem)
 	}
@@ -235,12 +236,12 @@ func (r *reconciler) member(ctx context.Context, namespace string) (*set, string
 	return sets[names[0]], "", nil
 }
 
-// refuse reports a problem with the ServiceExports of a namespace that have no status. Existing objects stay, and
-// so does the status of another implementation of the API.
+// refuse reports a problem with the ServiceExports of a namespace that have no other status than such a problem.
+// Existing objects stay, and so does the status of another implementation of the API.
 func (r *reconciler) refuse(ctx context.Context, exports []mcsv1beta1.ServiceExport, problem string) error {
 	var statuses []multicluster.ExportStatus
 	for i := range exports {
-		if len(exports[i].Status.Conditions) > 0 {
+		if c := exports[i].Status.Conditions; len(c) > 1 || len(c) == 1 && c[0].Reason != string(mcsv1beta1.ServiceExportReasonPending) {
 			continue
 		}
 		statuses = append(statuses, multicluster.ExportStatus{Export: &exports[i], Conditions: []metav1.Condition{multicluster.NotReady(&exports[i], problem)}})

@@ -266,6 +266,18 @@ func (r *records) get() (map[string]*set, bool) {
 	return maps.Clone(r.sets), r.listed
 }
 
+// exported reports whether a cluster of any set exports a Service of a namespace.
+func (r *records) exported(namespace string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.sets {
+		if s != nil && len(s.exports[namespace]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // wait records whether a namespace waits for the record of this cluster.
 func (r *records) wait(namespace string, pending bool) {
 	r.mu.Lock()
