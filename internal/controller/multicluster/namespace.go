@@ -117,7 +117,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	p := multicluster.New(*f)
 	r.records.wait(req.Name, p.Lags)
-	all, refused := r.apply(ctx, *f, p)
+	refused, all := r.apply(ctx, *f, p)
 	for i := range p.Statuses {
 		if s := &p.Statuses[i]; refused[s.Export.GetName()] != "" {
 			s.Conditions = multicluster.Refused(s.Export, s.Conditions, refused[s.Export.GetName()])
@@ -316,9 +316,9 @@ func (r *reconciler) announce(e *mcsv1beta1.ServiceExport, changed []metav1.Cond
 // owner is the field manager of this controller.
 const owner = client.FieldOwner("tailscale-gateway-multicluster")
 
-// apply creates, updates and deletes the objects of a namespace. It also returns why the API server refuses what
-// publishes a Service, by the name of its ServiceExport.
-func (r *reconciler) apply(ctx context.Context, f multicluster.Facts, p multicluster.Plan) (all error, refused map[string]string) {
+// apply creates, updates and deletes the objects of a namespace. It returns why the API server refuses what
+// publishes a Service, by the name of its ServiceExport, and all errors.
+func (r *reconciler) apply(ctx context.Context, f multicluster.Facts, p multicluster.Plan) (refused map[string]string, all error) {
 	refused = map[string]string{}
 	if p.Endpoints != nil {
 		err := r.put(ctx, p.Endpoints)
@@ -350,7 +350,7 @@ func (r *reconciler) apply(ctx context.Context, f multicluster.Facts, p multiclu
 	if p.Endpoints == nil {
 		all = errors.Join(all, r.prune(ctx, f.Namespace, gatewayv1alpha1.TailscaleEndpointsKind, nil))
 	}
-	return all, refused
+	return refused, all
 }
 
 // refusal returns the message of an error that another attempt does not repair, or "".
