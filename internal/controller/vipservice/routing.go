@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,6 +142,9 @@ func (e *external) observeRouting(ctx context.Context, mg *v1alpha1.VIPService, 
 		}
 	}
 	previous := mg.GetCondition(meta.TypeRouted)
+	if r == routingUnhosted && previous.Status == corev1.ConditionFalse && remedying(o.RoutingRemedy, e.hosts.clock.Now()) {
+		r = routingPending
+	}
 	c := routedCondition(previous, e.fresh, seen, hidden(o.Hosts, others), r, o.Name)
 	if c == nil {
 		return nil
@@ -157,6 +161,12 @@ func (e *external) observeRouting(ctx context.Context, mg *v1alpha1.VIPService, 
 		return e.observeRemedy(ctx, mg, others)
 	}
 	return nil
+}
+
+// remedying reports whether the last remedy may have withdrawn a service for a moment: then it is not without hosts,
+// and a host that is primary after it ends the same problem.
+func remedying(last *v1alpha1.RoutingRemedy, at time.Time) bool {
+	return last != nil && at.Before(last.Time.Add(afterAdvertise))
 }
 
 // primarySeen reports whether control reports to nodes of the tailnet that they are primary. A report of

@@ -359,3 +359,23 @@ func TestRequestRefuses(t *testing.T) {
 		t.Error("request(...): want an error for a Secret that the Machine does not control")
 	}
 }
+
+func TestRemedying(t *testing.T) {
+	at := time.Unix(1000, 0)
+	cases := map[string]struct {
+		reason string
+		last   *v1alpha1.RoutingRemedy
+		want   bool
+	}{
+		"None":   {reason: "Without a remedy, a service without hosts has none."},
+		"Moment": {reason: "A remedy withdraws the service for a moment, on a busy machine for longer.", last: &v1alpha1.RoutingRemedy{Time: metav1.NewTime(at.Add(-time.Minute))}, want: true},
+		"Over":   {reason: "After that, the service has no hosts.", last: &v1alpha1.RoutingRemedy{Time: metav1.NewTime(at.Add(-afterAdvertise))}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := remedying(tc.last, at); got != tc.want {
+				t.Errorf("\n%s\nremedying(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
