@@ -37,9 +37,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/multicluster"
 )
 
-// lookAgain is how long a namespace waits for the first look at the records.
-const lookAgain = 2 * time.Second
-
 type reconciler struct {
 	kube client.Client
 
@@ -100,7 +97,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	f, problem, err := r.observe(ctx, req.Name)
 	switch {
 	case errors.Is(err, errUnknown):
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+		return reconcile.Result{RequeueAfter: r.records.nextLook()}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	case f == nil:
@@ -131,6 +128,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *reconciler) observe(ctx context.Context, namespace string) (*multicluster.Facts, string, error) {
 	if len(r.watched) > 0 && !slices.Contains(r.watched, namespace) {
 		return nil, "", nil
+	}
+	if _, ok := r.records.get(); !ok {
+		return nil, "", errUnknown
 	}
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -210,10 +210,7 @@ var errUnknown = errors.New("what other clusters export is not known yet")
 
 // member returns the set to which a namespace belongs, or the problem that it belongs to none or to several.
 func (r *reconciler) member(ctx context.Context, namespace string) (*set, string, error) {
-	sets, ok := r.records.get()
-	if !ok {
-		return nil, "", errUnknown
-	}
+	sets, _ := r.records.get()
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(sets)) {
 		_, err := r.records.connector.Grant(ctx, namespace, xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: name})
@@ -423,7 +420,8 @@ func (r *reconciler) put(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// generation returns an object's generation in the cache, or zero if the object has none or is not known there.
+// generation returns an object's generation in the cache. It is zero if the object has none, is not known there, or
+// lacks labels or annotations, which have no part in it.
 func (r *reconciler) generation(ctx context.Context, o client.Object) int64 {
 	var existing client.Object
 	switch o.(type) {
@@ -437,5 +435,18 @@ func (r *reconciler) generation(ctx context.Context, o client.Object) int64 {
 	if err := r.kube.Get(ctx, client.ObjectKeyFromObject(o), existing); err != nil {
 		return 0
 	}
+	if !has(existing.GetLabels(), o.GetLabels()) || !has(existing.GetAnnotations(), o.GetAnnotations()) {
+		return 0
+	}
 	return existing.GetGeneration()
+}
+
+// has reports whether a map has all entries of another.
+func has(m, entries map[string]string) bool {
+	for k, v := range entries {
+		if w, ok := m[k]; !ok || w != v {
+			return false
+		}
+	}
+	return true
 }

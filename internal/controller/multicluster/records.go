@@ -33,6 +33,7 @@ const (
 	interval        = 10 * time.Second
 	intervalPending = 5 * time.Second
 	intervalMax     = time.Minute
+	lookPatience    = 2 * time.Second
 	share           = 20
 )
 
@@ -151,7 +152,7 @@ func (r *records) read(ctx context.Context, config string, last *set) (*set, err
 	}
 	s := &set{Membership: multicluster.Membership{Cluster: c.ClusterID, Set: c.ClusterSet, Tailnet: config, Domain: domain}}
 	s.exports = exportsOf(v.Services, s.Membership)
-	if last != nil && last.Membership == s.Membership {
+	if last != nil && last.Cluster == s.Cluster && last.Set == s.Set {
 		keepUnreadable(s.exports, last.exports, v.Services, s.Membership)
 	}
 	return s, nil
@@ -264,6 +265,16 @@ func (r *records) get() (map[string]*set, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.sets), r.listed
+}
+
+// nextLook returns how long to wait for what is not known: while the configs are not, for the look that has begun.
+func (r *records) nextLook() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.listed {
+		return lookPatience
+	}
+	return interval
 }
 
 // exported reports whether a cluster of any set exports a Service of a namespace.
