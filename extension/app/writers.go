@@ -21,10 +21,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health/report"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/leader"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/policies"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/source"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/leader"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -82,12 +83,24 @@ func newWriters(o Options, api *source.API, i inputs, log logging.Logger) (write
 	duties = append(duties,
 		policies.NewWriter(i.store, api.Informers, api.Client, p).Run,
 		policies.NewTLSWriter(i.store, api.Informers, api.Client, p).Run)
-	l, err := leader.New(api.Config, o.Namespace, o.Gateway, duties)
+	l, err := leader.New(api.Config, o.Namespace, leaseOf(o.Gateway), leader.DefaultTiming(), duties)
 	if err != nil {
 		return writers{}, err
 	}
 	out.tasks = append(out.tasks, task{name: "leader", uses: []string{taskObjects}, run: l.Run})
 	return out, nil
+}
+
+// leaseName is the Lease that selects the replica that writes reports. The first reports were those of
+// health.
+const leaseName = "tailscale-gateway-extension-health"
+
+// leaseOf returns the Lease of the replicas that serve one Gateway, or all.
+func leaseOf(gateway *types.NamespacedName) string {
+	if gateway == nil {
+		return leaseName
+	}
+	return names.ExtensionLease(gateway.Name)
 }
 
 // newHealthDuty returns the duty that writes HealthReports. Traffic does not depend on them, so failures

@@ -6,7 +6,7 @@
 // election. The packages resync and placeholder define the objects.
 //
 // A Lease would delay each change for up to 17 s after its holder crashes: the Lease is valid for
-// 15 s, and other replicas try to get it every 2 s (extension/leader). Until then Envoy Gateway
+// 15 s, and other replicas try to get it every 2 s (internal/leader). Until then Envoy Gateway
 // would not translate again, and Envoys would not get the clusters of new backends. Objects that
 // no traffic waits for, such as status and reports, are written by the holder of the Lease.
 //

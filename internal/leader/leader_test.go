@@ -29,6 +29,15 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
+// leaseName is the Lease of the tests.
+const leaseName = "reports"
+
+// Times of the Lease.
+var (
+	leaseTime = DefaultTiming().Lease
+	tryTime   = DefaultTiming().Try
+)
+
 // A cluster has a Lease, for which replicas contend, and notes what they do.
 type cluster struct {
 	kube *fake.Clientset
@@ -80,7 +89,7 @@ func (c *cluster) start(t *testing.T, name string, drain time.Duration, duties .
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	c.ends[name] = cancel
-	l := &Leader{lock: &resourcelock.LeaseLock{
+	l := &Leader{timing: DefaultTiming(), lock: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: "system", Name: leaseName},
 		Client:     c.kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: name},
@@ -301,7 +310,7 @@ func TestRun(t *testing.T) {
 
 // TestRunInvalid checks that a Leader that cannot take part in an election says so.
 func TestRunInvalid(t *testing.T) {
-	l := &Leader{lock: &resourcelock.LeaseLock{}}
+	l := &Leader{timing: DefaultTiming(), lock: &resourcelock.LeaseLock{}}
 	if err := l.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "cannot set up leader election") {
 		t.Errorf("Run(...): want an error of the election, got %v", err)
 	}
@@ -314,14 +323,12 @@ func TestNew(t *testing.T) {
 		err   error
 	}
 	cases := map[string]struct {
-		reason  string
-		config  rest.Config
-		gateway *types.NamespacedName
-		want    want
+		reason string
+		config rest.Config
+		want   want
 	}{
-		"All":       {reason: "The extension of all Gateways has a Lease.", want: want{lease: types.NamespacedName{Namespace: "system", Name: "tailscale-gateway-extension-health"}}},
-		"Dedicated": {reason: "That of a Gateway has another one, in the namespace of the extension.", gateway: &types.NamespacedName{Namespace: "shop", Name: "web"}, want: want{lease: types.NamespacedName{Namespace: "system", Name: "tailscale-gateway-extension-web"}}},
-		"NoClient":  {reason: "A config without a valid host makes no client.", config: rest.Config{Host: "http://%"}, want: want{err: cmpopts.AnyError}},
+		"Lease":    {reason: "Replicas contend for the Lease of a name, each with an identity.", want: want{lease: types.NamespacedName{Namespace: "system", Name: leaseName}}},
+		"NoClient": {reason: "A config without a valid host makes no client.", config: rest.Config{Host: "http://%"}, want: want{err: cmpopts.AnyError}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -329,7 +336,7 @@ func TestNew(t *testing.T) {
 			got := want{}
 			for range 2 {
 				ran := false
-				l, err := New(&tc.config, "system", tc.gateway, []Duty{func(context.Context) { ran = true }})
+				l, err := New(&tc.config, "system", leaseName, DefaultTiming(), []Duty{func(context.Context) { ran = true }})
 				if got.err = err; err != nil {
 					continue
 				}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package leader selects the replica that runs duties of which there is one for all replicas, such as
-// writing reports. A replica without the Lease continues to serve.
+// writing reports. A replica without the Lease continues with everything else.
 package leader
 
 import (
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -20,21 +19,16 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
-	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-const (
-	// leaseName is the Lease that selects the replica that writes reports. The first reports were
-	// those of health.
-	leaseName = "tailscale-gateway-extension-health"
+// Timing is how a Lease is kept. A holder that does not renew it for Lease has lost it; it renews within
+// Renew, each Try.
+type Timing struct{ Lease, Renew, Try time.Duration }
 
-	// A holder that does not renew the Lease for leaseTime has lost it; it renews within renewTime,
-	// each tryTime. These are the defaults of Kubernetes' own components.
-	leaseTime = 15 * time.Second
-	renewTime = 10 * time.Second
-	tryTime   = 2 * time.Second
-)
+// DefaultTiming returns the timing of Kubernetes' own components.
+func DefaultTiming() Timing {
+	return Timing{Lease: 15 * time.Second, Renew: 10 * time.Second, Try: 2 * time.Second}
+}
 
 // A Duty is work of a single replica. It ends when its context does, and logs its failures.
 type Duty func(ctx context.Context)
@@ -42,20 +36,12 @@ type Duty func(ctx context.Context)
 // A Leader runs duties while this replica holds the Lease.
 type Leader struct {
 	lock   resourcelock.Interface
+	timing Timing
 	duties []Duty
 }
 
-// leaseOf returns the Lease of the replicas that serve one Gateway, or all.
-func leaseOf(gateway *types.NamespacedName) string {
-	if gateway == nil {
-		return leaseName
-	}
-	return names.ExtensionLease(gateway.Name)
-}
-
-// New returns a Leader that Run starts. Its Lease is in a namespace, and belongs to the replicas that
-// serve a Gateway; nil stands for all Gateways.
-func New(cfg *rest.Config, namespace string, gateway *types.NamespacedName, duties []Duty) (*Leader, error) {
+// New returns a Leader that Run starts, of the replicas that contend for a Lease of a namespace.
+func New(cfg *rest.Config, namespace, lease string, t Timing, duties []Duty) (*Leader, error) {
 	leases, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
@@ -64,8 +50,8 @@ func New(cfg *rest.Config, namespace string, gateway *types.NamespacedName, duti
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot get the name of this host")
 	}
-	return &Leader{duties: duties, lock: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseOf(gateway)},
+	return &Leader{timing: t, duties: duties, lock: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: lease},
 		Client:     leases.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}}, nil
@@ -77,7 +63,7 @@ func (l *Leader) Run(ctx context.Context) error {
 	// A term that nobody has received when ctx ends must not block the election.
 	terms := make(chan context.Context, 1)
 	e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: l.lock, LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: tryTime,
+		Lock: l.lock, LeaseDuration: l.timing.Lease, RenewDeadline: l.timing.Renew, RetryPeriod: l.timing.Try,
 		ReleaseOnCancel: true, Name: l.lock.Describe(),
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(term context.Context) { terms <- term },
