@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -132,18 +134,22 @@ func random(seed uint64, actor string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, stream)) //nolint:gosec // No secret.
 }
 
-// playDeck has each actor play its cards in a random order, evenly over the time. A slow actor goes on afterwards,
-// until the limit.
+// playDeck has each actor play its cards in a random order, evenly over the time, and no two actors at the same
+// moment. A slow actor goes on afterwards, until the limit.
 func (c *chaos) playDeck(ctx context.Context, p *progress) error {
 	began := time.Now()
 	actors, ctx := errgroup.WithContext(ctx)
-	for name, cards := range c.deck {
+	for j, name := range slices.Sorted(maps.Keys(c.deck)) {
+		cards, phase := c.deck[name], float64(j)/float64(len(c.deck))
 		actors.Go(func() error {
 			r := random(c.settings.Seed, name)
 			r.Shuffle(len(cards), func(i, j int) { cards[i], cards[j] = cards[j], cards[i] })
 			for i, k := range cards {
-				at := began.Add(c.settings.Duration * time.Duration(i) / time.Duration(len(cards)))
+				at := began.Add(time.Duration(float64(c.settings.Duration) * (float64(i) + phase) / float64(len(cards))))
 				if err := elapse(ctx, time.Until(at)); err != nil {
+					return err
+				}
+				if err := calm(ctx, began.Add(c.settings.Limit)); err != nil {
 					return err
 				}
 				if time.Since(began) > c.settings.Limit {
@@ -185,6 +191,48 @@ func (c *chaos) strikeWith(ctx context.Context, p *progress, k card, r *rand.Ran
 	c.busiest = max(c.busiest, average)
 	c.strikes = append(c.strikes, *s)
 	return err
+}
+
+const (
+	// calmPressure is the share of the last ten seconds, in percent, in which a program waited for a processor, above
+	// which no fault begins: what is lost then is lost to the machine. The pods that faults end start again meanwhile.
+	calmPressure = 60
+
+	// calmEvery is the time between two looks.
+	calmEvery = 2 * time.Second
+)
+
+// calm waits until the machine has processors for the programs that run, at most until a time.
+func calm(ctx context.Context, until time.Time) error {
+	for time.Now().Before(until) {
+		b, err := os.ReadFile("/proc/pressure/cpu")
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // A kernel without pressure stall information.
+		}
+		if err != nil {
+			return errors.Wrap(err, "cannot read the pressure on this machine's processors")
+		}
+		pressure, err := pressureIn(string(b))
+		if err != nil || pressure < calmPressure {
+			return err
+		}
+		if err := elapse(ctx, calmEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pressureIn returns avg10 of the line some of a file of pressure stall information (Documentation/accounting/psi.rst of
+// Linux), in percent.
+func pressureIn(text string) (float64, error) {
+	_, rest, ok := strings.Cut(text, "some avg10=")
+	if !ok {
+		return 0, errors.New("cannot find the pressure on this machine's processors")
+	}
+	value, _, _ := strings.Cut(rest, " ")
+	out, err := strconv.ParseFloat(value, 64)
+	return out, errors.Wrap(err, "cannot parse the pressure on this machine's processors")
 }
 
 // loadAverage returns how many programs have wanted a processor of this machine in the last minute.
