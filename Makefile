@@ -59,6 +59,11 @@ chaos: ## Bring up the same three clusters, have faults happen at random under l
 	@mkdir -p $(OUT)
 	$(DEMO) chaos --version=$(VERSION) --flavour=$(FLAVOUR) --log=$(OUT)/chaos.json $(if $(SEED),--seed=$(SEED))
 
+.PHONY: fencing
+fencing: ## Bring up the same three clusters with fencing, and cut off the one that clients use 200 times; takes four hours. KILLS=10 for a look.
+	@mkdir -p $(OUT)
+	$(DEMO) fencing --version=$(VERSION) --flavour=$(FLAVOUR) --log=$(OUT)/fencing.json $(if $(KILLS),--kills=$(KILLS))
+
 .PHONY: demo-down
 demo-down: ## Take the demo down, without a trace beside the cache.
 	$(DEMO) down

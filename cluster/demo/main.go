@@ -27,6 +27,7 @@ type cli struct {
 	Gateways   gatewaysCmd   `cmd:"" help:"Install only Envoy Gateway and the extension, in a lab that install has prepared."`
 	Clusters   clustersCmd   `cmd:"" help:"Bring up three clusters that share a service, and end them in different ways under load: pods, backends, controllers and packets. Prints which requests are lost, and fails if a goal is missed."`
 	Chaos      chaosCmd      `cmd:"" help:"Bring up three clusters as clusters does, send requests through the shared address, Envoy and egress, and have faults happen at random: pods, processes and links fail, clusters are cut off, Tailscale's API and control fail. Prints what each fault cost, and fails if a goal is missed, or if anything is missing or left over at the end."`
+	Fencing    fencingCmd    `cmd:"" help:"Bring up three clusters as clusters does, with fencing, and cut off the one that clients of the tailnet use, with its controllers and without a warning, again and again. Prints how long clients wait for an answer, and fails if the goal is missed."`
 	Down       downCmd       `cmd:"" help:"Take everything down. Only the cache of built programs stays."`
 }
 

@@ -66,6 +66,7 @@ type RunCmd struct {
 	PodNamespace string   `help:"Namespace of the pod." env:"POD_NAMESPACE" required:""`
 	PodIP        string   `help:"First address of the pod, to report." name:"pod-ip" env:"POD_IP"`
 	PodIPs       []string `help:"All addresses of the pod, to listen on. They show which address families the pod has." name:"pod-ips" env:"POD_IPS"`
+	NodeName     string   `help:"Kubernetes node of the pod, to report: machines of one node fail together." env:"NODE_NAME"`
 	Endpoints    string   `help:"TailscaleEndpoints whose ServiceAttachments the agent serves." env:"ENDPOINTS" required:""`
 	Networking   string   `help:"How packets are forwarded between tailnet and cluster: Userspace, by tailscaled and the agent, or Kernel, by rules that containerboot creates from the agent's files." enum:"Userspace,Kernel" default:"Userspace" env:"NETWORKING"`
 
@@ -142,6 +143,7 @@ func (c *RunCmd) Run() error {
 		PodName:              c.PodName,
 		PodNamespace:         c.PodNamespace,
 		PodIP:                c.PodIP,
+		NodeName:             c.NodeName,
 		Endpoints:            c.Endpoints,
 		TailscaledConfigDir:  c.TailscaledConfigDir,
 		TLSDir:               c.TLSDir,

@@ -132,6 +132,7 @@ func composeVIPService(s *service) *tailnetv1alpha1.VIPService {
 				Annotations: t.Annotations,
 				Sharing:     s.sharing,
 				Drain:       s.drains(),
+				Fencing:     s.spec.Fencing,
 				Routes:      recordRoutes(s),
 				Export:      s.exported(),
 				RecordTags:  compose.Tags(t.RecordTags),

@@ -81,7 +81,9 @@ func (a *Agent) newLoop(ctx context.Context, w *localapi.Watcher, r *kube.Report
 		},
 		report: report{set: r.Set, patience: a.opts.JoinPatience},
 	}
-	var others []role
+	others := []role{&witnessRole{
+		ping: a.local.Ping, wake: func() { a.wake(ctx) }, peers: peerAddresses{status: a.local.Status}, watches: map[string]*hostWatch{},
+	}}
 	if a.opts.DNS.ConfigMap != "" {
 		others = append(others, a.newDNS(retry))
 	}

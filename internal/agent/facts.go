@@ -37,6 +37,9 @@ type facts struct {
 	// whether it was seen without a node's identity.
 	stateSeen, stateLost bool
 
+	// watched are the node IDs of the hosts that the machine watches as their witness.
+	watched []string
+
 	// handover is the provider's answer to a pod that is being stopped.
 	handover meta.Handover
 

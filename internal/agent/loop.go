@@ -100,6 +100,7 @@ func (l *loop) facts(at time.Time, services []plan.Service) facts {
 		handlers:    l.serving.handlers,
 		stateSeen:   l.recovery.seen,
 		stateLost:   l.recovery.lost,
+		watched:     l.requests.watched,
 		handover:    l.requests.handover,
 		draining:    l.drains.current != nil,
 		closing:     l.drains.current.closing(at),
@@ -363,6 +364,7 @@ func (l *loop) updateReport(at time.Time, f facts) time.Time {
 		Readvertised: l.readvertise.services.counts(), Version: l.report.version, Polled: f.tailnet.Polled,
 		Served: plan.Served(f.handlers, l.kernel.forwards),
 	})
+	status.NodeName = l.opts.NodeName
 	status.Paths = l.report.paths
 	status.LoginError = l.report.login.text
 	l.roles.report(status)

@@ -26,6 +26,9 @@ type Options struct {
 	// PodIP is the pod's address, which the agent reports.
 	PodIP string
 
+	// NodeName is the Kubernetes node of the pod, which the agent reports.
+	NodeName string
+
 	// Endpoints is the name of the TailscaleEndpoints whose ServiceAttachments the agent serves.
 	Endpoints string
 

@@ -21,6 +21,9 @@ type requests struct {
 	// withdrawals are the services that the provider has withdrawn from this machine.
 	withdrawals withdrawals
 
+	// watched are the node IDs of the hosts to watch.
+	watched []string
+
 	// handover is the answer to a pod that is being stopped.
 	handover meta.Handover
 }
@@ -30,6 +33,7 @@ type requests struct {
 func (r *requests) read(annotations map[string]string, tn localapi.State) error {
 	r.restart.read(annotations, tn)
 	r.withdrawals = withdrawalsIn(annotations)
+	r.watched = meta.WatchedHosts(annotations)
 	r.handover = handoverIn(annotations)
 	return r.remedy.set(annotations[meta.AnnotationRemedy])
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/dns"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/extension"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/federatedidentity"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/fence"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/firsttailnet"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/handover"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
@@ -93,6 +94,9 @@ func registrations(o setup.Options) []registration {
 
 // Setup adds all controllers to a manager at once.
 func Setup(mgr ctrl.Manager, o setup.Options) error {
+	if err := fence.Setup(mgr, o); err != nil {
+		return err
+	}
 	for _, r := range registrations(o) {
 		if err := r.setup(mgr, o); err != nil {
 			return err
@@ -105,6 +109,9 @@ func Setup(mgr ctrl.Manager, o setup.Options) error {
 // composite resources, which a Configuration installs. It calls fail with the reason if a controller
 // could not be added.
 func SetupGated(ctx context.Context, mgr ctrl.Manager, o setup.Options, fail func(error)) {
+	if err := fence.Setup(mgr, o); err != nil {
+		fail(err)
+	}
 	for _, r := range registrations(o) {
 		o.Gate.Register(func() {
 			if err := r.setup(mgr, o); err != nil {

@@ -132,6 +132,7 @@ func controllerOptions(o Options, log logging.Logger) (setup.Options, error) {
 		Images:          o.Images,
 		WatchNamespaces: o.WatchNamespaces,
 		Namespace:       o.Namespace,
+		LeaderElection:  o.LeaderElection,
 		AllowedHosts:    o.AllowedHosts,
 	}
 	if o.ManagementPolicies {

@@ -29,6 +29,9 @@ const (
 	EnvPodIP  = "POD_IP"
 	EnvPodIPs = "POD_IPS"
 
+	// EnvNodeName is the Kubernetes node of the pod.
+	EnvNodeName = "NODE_NAME"
+
 	// EnvEndpoints is the TailscaleEndpoints whose ServiceAttachments the agent serves.
 	EnvEndpoints = "ENDPOINTS"
 
@@ -130,6 +133,7 @@ func agent(o Options, img Images) corev1.Container {
 			fieldEnv(EnvPodNamespace, "metadata.namespace"),
 			fieldEnv(EnvPodIP, "status.podIP"),
 			fieldEnv(EnvPodIPs, "status.podIPs"),
+			fieldEnv(EnvNodeName, "spec.nodeName"),
 			{Name: EnvEndpoints, Value: o.Pods.Endpoints},
 			{Name: EnvSocket, Value: FileSocket},
 			{Name: EnvGracePeriod, Value: strconv.Itoa(terminationGracePeriodSeconds) + "s"},

@@ -302,6 +302,9 @@ func ownRecord(v View, self Self, want Want, current *tailscale.Service) (tailsc
 	if want.Draining {
 		record.Draining = drainingSince(old, v.ServicesAt)
 	}
+	if want.Fencing {
+		record.Fencing = fencingOf(old)
+	}
 	encoded, err := record.encode(old, v.ServicesAt)
 	if err != nil {
 		return s, err

@@ -91,6 +91,9 @@ type Record struct {
 	// of Tailscale's API. It is nil unless it does.
 	Draining *time.Time `json:"draining,omitempty"`
 
+	// Fencing is nil unless the cluster watches the hosts of the service.
+	Fencing *Fencing `json:"fencing,omitempty"`
+
 	// Updated is when the record was written, by the clock of Tailscale's API. It alone is no
 	// reason to write a record that lists machines.
 	Updated time.Time `json:"updated"`

@@ -64,6 +64,9 @@ type Want struct {
 	// Draining reports that this cluster hands the service to others.
 	Draining bool
 
+	// Fencing reports that this cluster watches the hosts of the service.
+	Fencing bool
+
 	// Adopt permits to take over services that do not belong to this cluster.
 	Adopt bool
 

@@ -58,13 +58,16 @@ func (s *Server) hostsLocked(v *service) []host {
 }
 
 // approvalLocked returns the level of a host, given by hand or by policy, and whether
-// the policy alone would approve it. A host that was refused by hand stays refused.
+// the policy alone would approve it. A host that was refused by hand stays refused, unless
+// Switches.AutoApproverWins is set.
 func (s *Server) approvalLocked(v *service, d *device) (level string, auto bool) {
 	auto = s.policy.autoApproves(v, d.Tags)
 	byHand, decided := s.st.Approvals[v.Name][d.ID]
 	switch {
 	case decided && byHand:
 		return approvedManual, auto
+	case auto && s.switches.AutoApproverWins:
+		return approvedAuto, auto
 	case decided:
 		return notApproved, auto
 	case auto:

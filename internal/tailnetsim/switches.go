@@ -73,6 +73,10 @@ type Switches struct {
 	NoHTTPSCapability bool `json:"noHTTPSCapability,omitempty"`
 	// HostStates are the words of a host's configured field.
 	HostStates HostStates `json:"hostStates,omitzero"`
+	// AutoApproverWins makes autoApprovers of the policy file approve a host that was refused by hand. No
+	// document says what happens then (open).
+	AutoApproverWins bool `json:"autoApproverWins,omitempty"`
+
 	// ApprovalNeedsAdvertise makes an approval by hand reach a host only after the
 	// host has withdrawn the service and advertised it again
 	// (tailscale/tailscale#18821).

@@ -147,6 +147,7 @@ var writeRows = map[string]writeRow{
 	"Posture.CreatePostureIntegration":         {share: shareNew},
 	"Posture.UpdatePostureIntegration":         {share: sharePatch},
 	"Services.ApproveHost":                     {share: shareOne},
+	"Services.RefuseHost":                      {share: shareOne},
 	"Services.PutService":                      {share: shareKeep, check: keepsService},
 	"Tailnet.PatchSettings":                    {share: sharePatch},
 	"Tailnet.SetContact":                       {share: sharePatch},

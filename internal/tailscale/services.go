@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -210,19 +211,33 @@ func (c ServicesResource) HostApproval(ctx context.Context, service, nodeID stri
 // ApproveHost permits a device to host a service, even before the device advertises it. It returns
 // whether the device is approved, because the API can return that it is not.
 func (c ServicesResource) ApproveHost(ctx context.Context, service, nodeID string) (bool, error) {
+	return c.setApproval(ctx, service, nodeID, true)
+}
+
+// RefuseHost withdraws the permission of a device to host a service. It returns whether the device is still
+// approved: no document says what an autoApprover of the policy file does to a device that was refused.
+func (c ServicesResource) RefuseHost(ctx context.Context, service, nodeID string) (bool, error) {
+	return c.setApproval(ctx, service, nodeID, false)
+}
+
+// setApproval approves or refuses a device, and returns whether it is approved after that.
+func (c ServicesResource) setApproval(ctx context.Context, service, nodeID string, approved bool) (bool, error) {
 	if err := c.checkService(service); err != nil {
 		return false, err
 	}
 	path := []string{"tailnet", c.tailnet, "services", service, "device", nodeID, "approved"}
-	a, err := c.do(ctx, request{scope: scopeHosts, method: http.MethodPost, path: path, body: []byte(`{"approved":true}`)})
+	a, err := c.do(ctx, request{scope: scopeHosts, method: http.MethodPost, path: path, body: fmt.Appendf(nil, `{"approved":%t}`, approved)})
 	var out struct {
 		Approved *bool `json:"approved"`
 	}
 	if err != nil || json.Unmarshal(a.body, &out) != nil {
-		// A response of another form does not say that the approval is refused.
-		return err == nil, err
+		// A response of another form does not contradict the request.
+		return approved && err == nil, err
 	}
-	return out.Approved == nil || *out.Approved, nil
+	if out.Approved == nil {
+		return approved, nil
+	}
+	return *out.Approved, nil
 }
 
 // A hostState is the state of a host. It is a string in all known versions of the API; a boolean is

@@ -256,6 +256,14 @@ type TailscaleServicesSpec struct {
 	// +optional
 	Drain bool `json:"drain,omitempty"`
 
+	// Fencing withdraws the approval of a proxy that a majority of other proxies has lost, so that
+	// Tailscale moves the service to another proxy within seconds, instead of minutes, after a node
+	// failed. Proxies on other Kubernetes nodes, and those of other clusters that share the service and
+	// have fencing, watch each proxy. The condition FencingReady reports whether they can.
+	// Experimental, and not yet measured in a real tailnet.
+	// +optional
+	Fencing bool `json:"fencing,omitempty"`
+
 	// EndpointTemplate creates a TailscaleEndpoints when the selector matches none, or is
 	// absent.
 	// +optional

@@ -192,6 +192,30 @@ type NetworkProblem struct {
 	Message string `json:"message"`
 }
 
+// A WatchState says whether a machine reaches a host that it watches.
+// +kubebuilder:validation:Enum=Alive;Lost
+type WatchState string
+
+// Values of WatchState.
+const (
+	// WatchStateAlive means that the host answers.
+	WatchStateAlive WatchState = "Alive"
+	// WatchStateLost means that the host answered before, and has not for three seconds.
+	WatchStateLost WatchState = "Lost"
+)
+
+// A WatchedHost is a host of a Tailscale Service that a machine watches by disco pings, because the
+// service has fencing.
+type WatchedHost struct {
+	// NodeID is the stable node ID of the host.
+	// +kubebuilder:validation:MaxLength=64
+	NodeID string `json:"nodeID"`
+
+	// State is absent until the host has answered once: the policy file may not let the machine see it.
+	// +optional
+	State WatchState `json:"state,omitempty"`
+}
+
 // A MachineAgentStatus is the report of the machine's agent. It contains state changes, not
 // probes.
 type MachineAgentStatus struct {
@@ -199,6 +223,11 @@ type MachineAgentStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
+
+	// NodeName is the Kubernetes node of the pod.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
 
 	// LoginError describes why the machine cannot log in to the tailnet, or why it has not started
 	// yet. It is empty while the machine is in the tailnet.
@@ -249,6 +278,13 @@ type MachineAgentStatus struct {
 	// Paths to the peers with which the machine has exchanged traffic lately.
 	// +optional
 	Paths *MachinePaths `json:"paths,omitempty"`
+
+	// Watches are the hosts of services with fencing that the machine watches, by node ID. Experimental.
+	// +listType=map
+	// +listMapKey=nodeID
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Watches []WatchedHost `json:"watches,omitempty"`
 
 	// EgressConfig is the revision of the egress ConfigMap that the ports belong to.
 	// +kubebuilder:validation:MaxLength=128

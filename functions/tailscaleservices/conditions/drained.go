@@ -23,10 +23,23 @@ func drained(f Facts) compose.Condition {
 		c.Message = fmt.Sprintf("%s belongs to this cluster alone, and no other one can serve it; share it first, by clusterSet of the TailscaleTailnet or by spec.sharing", f.ServiceName)
 		return c
 	}
+	return reportedBy(f, c)
+}
+
+// fencingReady returns the condition FencingReady, which the provider reports.
+func fencingReady(f Facts) compose.Condition {
+	return reportedBy(f, compose.Condition{
+		Type: meta.TypeFencingReady, Reason: compose.ReasonWaiting,
+		Message: fmt.Sprintf("Waiting for the provider to let machines watch the hosts of %s", f.ServiceName),
+	})
+}
+
+// reportedBy returns the condition of the VIPService with the type of c, or c while there is none.
+func reportedBy(f Facts, c compose.Condition) compose.Condition {
 	if f.Presence.Current == nil {
 		return c
 	}
-	p := f.Presence.Current.GetCondition(meta.TypeDrained)
+	p := f.Presence.Current.GetCondition(c.Type)
 	switch p.Status {
 	case corev1.ConditionTrue:
 		c.Status = compose.True

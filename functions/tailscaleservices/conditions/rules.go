@@ -37,6 +37,7 @@ var conditionRules = []conditionRule{
 	{kind: meta.TypePortsAllowed, reported: func(f Facts) bool { return portsAllowed(f).Status == compose.False }, condition: portsAllowed},
 	{kind: meta.TypeConflict, wanted: func(f Features) bool { return f.Sharing }, condition: conflict},
 	{kind: meta.TypeDrained, wanted: func(f Features) bool { return f.Drain }, condition: drained},
+	{kind: meta.TypeFencingReady, wanted: func(f Features) bool { return f.Fencing }, condition: fencingReady},
 	{kind: meta.TypeDiscoverySuccessful, wanted: func(f Features) bool { return f.Discovery }, condition: discoverySuccessful},
 }
 
@@ -50,6 +51,9 @@ type Features struct {
 
 	// Drain reports whether the user asks to hand the service to other clusters.
 	Drain bool
+
+	// Fencing reports whether the user asks to fence dead hosts.
+	Fencing bool
 }
 
 // uses reports whether the condition is about a feature that the object uses, or about none.
@@ -58,7 +62,7 @@ func (r conditionRule) uses(f Features) bool { return r.wanted == nil || r.wante
 // All returns the conditions of the object.
 func All(f Facts) []compose.Condition {
 	var out []compose.Condition
-	features := Features{Sharing: f.Presence.Sharing, Discovery: f.Selection.Spec.ServiceDiscovery != nil, Drain: f.AsksDrain}
+	features := Features{Sharing: f.Presence.Sharing, Discovery: f.Selection.Spec.ServiceDiscovery != nil, Drain: f.AsksDrain, Fencing: f.Selection.Spec.Fencing}
 	for _, r := range conditionRules {
 		if r.uses(features) && (r.reported == nil || f.Existing[r.kind] || r.reported(f)) {
 			out = append(out, r.condition(f))

@@ -205,6 +205,16 @@ func (c *Connector) Open(ctx context.Context, namespace string, ref xpv2.Provide
 	return c.open(ctx, pc)
 }
 
+// ClusterID returns the ID of this cluster in the tailnet of a managed resource. It sends no request to the
+// tailnet.
+func (c *Connector) ClusterID(ctx context.Context, mg resource.ModernManaged) (string, error) {
+	pc, err := c.config(ctx, mg)
+	if err != nil {
+		return "", err
+	}
+	return pc.clusterID(), nil
+}
+
 // Read returns the connection of a ClusterProviderConfig to a controller of the provider that only reads
 // the tailnet. It writes nothing to the cluster.
 func (c *Connector) Read(ctx context.Context, name string) (*Connection, error) {

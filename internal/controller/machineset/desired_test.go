@@ -139,6 +139,8 @@ func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstr
 //   - A node that cannot log in for a moment keeps its identity: the agent answers the liveness probe
 //     of its container, which a container that is not logged in must have, too, and containerboot
 //     does not give up after a minute.
+//   - The agent reports the Kubernetes node of the pod: machines of one node fail together, so they do not
+//     watch each other.
 func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	if o.GetKind() != "StatefulSet" {
@@ -151,6 +153,7 @@ func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unst
 	spec := &s.Spec.Template.Spec
 	agent := &spec.InitContainers[len(spec.InitContainers)-1]
 	insert(&agent.Env, proxy.EnvPodIP, corev1.EnvVar{Name: proxy.EnvPodIPs, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIPs"}}})
+	insert(&agent.Env, proxy.EnvPodIPs, corev1.EnvVar{Name: proxy.EnvNodeName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "spec.nodeName"}}})
 	kernel := slices.ContainsFunc(agent.Env, func(e corev1.EnvVar) bool { return e.Name == proxy.EnvNetworking })
 	if kernel {
 		agent.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}

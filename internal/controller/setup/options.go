@@ -59,6 +59,9 @@ type Options struct {
 	// Namespace of the provider.
 	Namespace string
 
+	// LeaderElection reports whether there may be several replicas.
+	LeaderElection bool
+
 	// Clock of the controllers; nil means the real one.
 	Clock clock.PassiveClock
 }

@@ -188,7 +188,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 			return errors.Wrap(err, "cannot list devices")
 		}
 	}
-	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices, rs, e.peers)
+	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices, rs, e.peers, e.fenced)
 	for _, ev := range transitions(previous, mg.Status.AtProvider.Hosts) {
 		e.record.Event(mg, ev)
 	}
@@ -196,8 +196,8 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		e.record.Event(mg, event.Warning(reasonReadvertised, errors.Errorf(
 			"device %s advertised %s again, because Tailscale had not accepted it for %s; approve the device as a host if that goes on", deviceName(devices, id), name, name)))
 	}
-	e.approve = toApprove(mg.Spec.ForProvider, rs, hosts, devices)
-	if e.preapprove, err = e.toPreapprove(ctx, mg, mg.GetUID(), name, rs.unlisted(hosts), devices); err != nil {
+	e.approve = e.unfenced(toApprove(mg.Spec.ForProvider, rs, hosts, devices))
+	if e.preapprove, err = e.toPreapprove(ctx, mg, mg.GetUID(), name, e.unfenced(rs.unlisted(hosts)), devices); err != nil {
 		return err
 	}
 	observeTags(mg, rs, devices)
@@ -230,7 +230,7 @@ func remembered(hosts []v1alpha1.ServiceHost) []tailscale.Host {
 
 // serviceHosts merges hosts with the facts about their devices, the reports of our agents and the
 // records of other clusters, and sorts them by name.
-func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, rs reports, others peerHealth) []v1alpha1.ServiceHost {
+func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, rs reports, others peerHealth, fenced map[string]bool) []v1alpha1.ServiceHost {
 	byID := pick(devices, nodeIDs(hosts))
 	var out []v1alpha1.ServiceHost
 	for _, h := range hosts {
@@ -249,6 +249,7 @@ func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, rs reports
 			Configured: others.configured(h, rs.configured(h)),
 			State:      h.State,
 			Approval:   h.Approval,
+			Fenced:     fenced[h.NodeID],
 		})
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.ServiceHost) int {

@@ -240,7 +240,7 @@ func TestAgentReports(t *testing.T) {
 	if diff := cmp.Diff(reports{"n1": {Advertised: true, Accepted: true, Endpoints: "proxies"}}, got); diff != "" {
 		t.Errorf("agentReports(...): -want, +got:\n%s", diff)
 	}
-	hosts := serviceHosts([]tailscale.Host{{NodeID: "n1"}, {NodeID: "others"}}, []tailscale.Device{{NodeID: "n1", Name: "renamed"}}, got, nil)
+	hosts := serviceHosts([]tailscale.Host{{NodeID: "n1"}, {NodeID: "others"}}, []tailscale.Device{{NodeID: "n1", Name: "renamed"}}, got, nil, nil)
 	for _, h := range hosts {
 		if h.Local != (h.NodeID == "n1") || (h.Endpoints == "proxies") != h.Local {
 			t.Errorf("want n1 alone to be of the endpoints, by its node ID, got %+v", h)

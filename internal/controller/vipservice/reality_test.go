@@ -74,7 +74,7 @@ func TestRecords(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := serviceHosts([]tailscale.Host{tc.host}, nil, reports{}, peerHealthOf(tc.members, "near"))
+			got := serviceHosts([]tailscale.Host{tc.host}, nil, reports{}, peerHealthOf(tc.members, "near"), nil)
 			if got[0].Configured != tc.want {
 				t.Errorf("\n%s\nserviceHosts(...): want configured %t, got %+v", tc.reason, tc.want, got[0])
 			}

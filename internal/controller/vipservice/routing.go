@@ -93,11 +93,12 @@ func (c reports) primarySeen() bool {
 	return false
 }
 
-// offlineHosts returns a function that reports whether a host is disconnected.
+// offlineHosts returns a function that reports whether a host is disconnected, or fenced because other
+// machines have lost it.
 func offlineHosts(hosts []v1alpha1.ServiceHost) func(id string) bool {
 	off := make(map[string]bool, len(hosts))
 	for _, h := range hosts {
-		off[h.NodeID] = !h.Online
+		off[h.NodeID] = !h.Online || h.Fenced
 	}
 	return func(id string) bool { return off[id] }
 }
@@ -122,7 +123,7 @@ func hidden(hosts []v1alpha1.ServiceHost, others []registry.Member) bool {
 		}
 	}
 	return slices.ContainsFunc(hosts, func(h v1alpha1.ServiceHost) bool {
-		return h.Online && !h.Local && h.Approval != notApproved && !dead[h.NodeID]
+		return h.Online && !h.Fenced && !h.Local && h.Approval != notApproved && !dead[h.NodeID]
 	})
 }
 

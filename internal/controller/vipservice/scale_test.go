@@ -139,7 +139,7 @@ func TestManyDevices(t *testing.T) {
 		b.ReportAllocs()
 		for b.Loop() {
 			unseen(rs, hosts, devices)
-			if got := serviceHosts(hosts, devices, rs, nil); len(got) != 3 || !got[1].Online {
+			if got := serviceHosts(hosts, devices, rs, nil, nil); len(got) != 3 || !got[1].Online {
 				b.Fatalf("serviceHosts(...): got %v", got)
 			}
 			if got := toApprove(p, rs, hosts, devices); len(got) != 2 {

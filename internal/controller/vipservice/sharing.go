@@ -58,12 +58,13 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	self, name := e.self(mg), string(mg.Spec.ForProvider.Name)
 	s, readOnly := v.Service(name), observeOnly(mg)
 	old := mg.Status.AtProvider.Addresses
+	members, _ := v.Members(name)
+	e.fenced = fencedHosts(mg, members, v.ServicesAt)
 	if !readOnly {
 		if err := e.observeOwnHosts(ctx, mg, v); err != nil {
 			return managed.ExternalObservation{}, err
 		}
 	}
-	members, _ := v.Members(name)
 	e.peers = peerHealthOf(members, self.Cluster)
 	if s != nil {
 		if err := e.observe(ctx, mg, s); err != nil {
@@ -157,6 +158,7 @@ func consumer(m registry.Member) v1alpha1.ServiceConsumer {
 		Routes:      m.Routes,
 		NodeIDs:     m.Nodes,
 		Draining:    m.Draining != nil,
+		Fencing:     m.Fencing != nil,
 		Online:      m.Alive,
 	}
 	if h := m.Health; h != nil {
@@ -229,6 +231,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 		Service:      string(p.Name),
 		ClusterSet:   set,
 		Draining:     p.Drain,
+		Fencing:      p.Fencing,
 		DisplayName:  p.DisplayName,
 		Comment:      p.Comment,
 		Ports:        tailscale.Sorted(ports),

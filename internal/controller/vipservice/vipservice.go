@@ -120,6 +120,9 @@ type external struct {
 	// peers is the health of the machines of other clusters that share the service.
 	peers peerHealth
 
+	// fenced are the node IDs of the hosts from which a cluster has withdrawn the approval.
+	fenced map[string]bool
+
 	// Node IDs of the hosts that Update must approve: of the service, and of the cluster's own
 	// service next to a shared one.
 	approve, approveOwn []string
@@ -162,6 +165,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 			return managed.ExternalObservation{}, err
 		}
 	}
+	e.fenced = fencedHosts(mg, nil, v.ServicesAt)
 	if err := e.observe(ctx, mg, s); err != nil {
 		return managed.ExternalObservation{}, err
 	}

@@ -72,7 +72,7 @@ func (c reports) whole(o v1alpha1.VIPServiceObservation) []string {
 	var out []string
 	for _, h := range o.Hosts {
 		r, ok := c[h.NodeID]
-		if ok && h.Online && h.Configured && r.Advertised && r.Accepted && r.Total > 0 && r.Healthy == r.Total && r.serves(o.Ports) {
+		if ok && h.Online && !h.Fenced && h.Configured && r.Advertised && r.Accepted && r.Total > 0 && r.Healthy == r.Total && r.serves(o.Ports) {
 			out = append(out, h.NodeID)
 		}
 	}
@@ -84,7 +84,7 @@ func (c reports) whole(o v1alpha1.VIPServiceObservation) []string {
 func (p peerHealth) whole(hosts []v1alpha1.ServiceHost) bool {
 	return slices.ContainsFunc(hosts, func(h v1alpha1.ServiceHost) bool {
 		health := p[h.NodeID]
-		return !h.Local && h.Online && h.Configured && h.Approval != notApproved && health.Whole > 0 && health.Whole >= health.Ready
+		return !h.Local && h.Online && !h.Fenced && h.Configured && h.Approval != notApproved && health.Whole > 0 && health.Whole >= health.Ready
 	})
 }
 

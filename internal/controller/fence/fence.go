@@ -1,0 +1,433 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fence
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/fence"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Reasons of events.
+const (
+	reasonFenced   event.Reason = "FencedHost"
+	reasonUnfenced event.Reason = "ClearedFence"
+)
+
+const (
+	// pollSuspected is the time between two looks at the records of other clusters while a witness has lost a
+	// host, and pollFenced that while a host is fenced.
+	pollSuspected = time.Second
+	pollFenced    = 10 * time.Second
+
+	// tryAgain is how long no host of a service is fenced after the API did not withdraw an approval.
+	tryAgain = 10 * time.Minute
+
+	// checkWatches is how long it counts what a config Secret was found to say.
+	checkWatches = 10 * time.Minute
+)
+
+// A tailnetAPI is the part of a tailnet's API that fences need.
+type tailnetAPI interface {
+	Service(ctx context.Context, name string) (*tailscale.Service, error)
+	PutService(ctx context.Context, s tailscale.Service) (*tailscale.Service, error)
+	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
+	HostApproval(ctx context.Context, service, nodeID string) (tailscale.HostApproval, error)
+	ApproveHost(ctx context.Context, service, nodeID string) (bool, error)
+	RefuseHost(ctx context.Context, service, nodeID string) (bool, error)
+}
+
+// A connection is a tailnet and this cluster's ID in it.
+type connection struct {
+	api     tailnetAPI
+	cluster string
+}
+
+type reconciler struct {
+	kube    client.Client
+	connect func(ctx context.Context, v *v1alpha1.VIPService) (connection, error)
+
+	// cluster returns this cluster's ID in the tailnet of a service, without a request to the tailnet.
+	cluster func(ctx context.Context, v *v1alpha1.VIPService) (string, error)
+
+	// election is that of the replica that fences.
+	election *election
+	record   event.Recorder
+	clock    func() time.Time
+
+	// written has what the config Secrets of machines say: they are read from the API server.
+	written *cache.Expiring
+}
+
+// Reconcile distributes the watches of a service's hosts among machines, and fences the host that they have
+// lost.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	v := &v1alpha1.VIPService{}
+	if err := r.kube.Get(ctx, req.NamespacedName, v); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	wanted := v.Spec.ForProvider.Fencing && !xpmeta.WasDeleted(v)
+	if !wanted && !began(v) || !r.election.leads() {
+		return reconcile.Result{}, nil
+	}
+	l := &v1alpha1.MachineList{}
+	if err := r.kube.List(ctx, l, client.InNamespace(v.GetNamespace())); err != nil {
+		return reconcile.Result{}, errors.Wrap(err, "cannot list machines")
+	}
+	machines := machinesOf(v, l.Items)
+	if !wanted {
+		return reconcile.Result{}, r.end(ctx, v, machines)
+	}
+	cluster, err := r.cluster(ctx, v)
+	if err != nil {
+		return reconcile.Result{}, errors.Wrap(err, "cannot learn the ID of this cluster")
+	}
+	s := situationOf(v, machines, cluster)
+	if err := r.watch(ctx, v, machines, s.watches); err != nil {
+		return reconcile.Result{}, err
+	}
+	status := outcome{fence: v.Status.AtProvider.Fence, condition: s.condition()}
+	if len(fence.Suspected(s.votes)) > 0 || v.Status.AtProvider.Fence != nil || recorded(v) {
+		if status, err = r.decide(ctx, v, s); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: status.again}, r.report(ctx, v, status)
+}
+
+// An outcome is what a reconcile reports.
+type outcome struct {
+	fence     *v1alpha1.HostFence
+	condition xpv2.Condition
+
+	// again is when to look again. Zero means after the next change.
+	again time.Duration
+}
+
+// began reports whether the controller has begun to watch the hosts of a service.
+func began(v *v1alpha1.VIPService) bool {
+	c := v.GetCondition(meta.TypeFencingReady)
+	return v.Status.AtProvider.Fence != nil || c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse
+}
+
+// recorded reports whether the record of this cluster may say that a host is lost.
+func recorded(v *v1alpha1.VIPService) bool {
+	reason := v.GetCondition(meta.TypeFencingReady).Reason
+	return reason == meta.ReasonHostLost || reason == meta.ReasonHostFenced
+}
+
+// end ends the watches of a service, and clears the fence of this cluster.
+func (r *reconciler) end(ctx context.Context, v *v1alpha1.VIPService, machines []v1alpha1.Machine) error {
+	if err := r.watch(ctx, v, machines, nil); err != nil {
+		return err
+	}
+	if f := v.Status.AtProvider.Fence; f != nil {
+		conn, err := r.connect(ctx, v)
+		if err != nil {
+			return err
+		}
+		if err := r.clear(ctx, v, conn, f.NodeID); err != nil {
+			return err
+		}
+	}
+	if xpmeta.WasDeleted(v) {
+		return nil
+	}
+	return r.report(ctx, v, outcome{condition: ready(corev1.ConditionUnknown, meta.ReasonNotRequested, "The service has no fencing")})
+}
+
+// A watchKey is the key of an annotation of a machine's config Secret.
+type watchKey struct {
+	machine    types.UID
+	annotation string
+}
+
+// watch writes to the config Secrets of machines which hosts they are to watch.
+func (r *reconciler) watch(ctx context.Context, v *v1alpha1.VIPService, machines []v1alpha1.Machine, watches map[string][]string) error {
+	key := meta.AnnotationWatch(string(v.Spec.ForProvider.Name))
+	for i := range machines {
+		m := &machines[i]
+		text := strings.Join(slices.Sorted(slices.Values(watches[m.GetName()])), " ")
+		entry := watchKey{machine: m.GetUID(), annotation: key}
+		if said, ok := r.written.Get(entry); ok && said == text {
+			continue
+		}
+		s := &corev1.Secret{}
+		if err := r.kube.Get(ctx, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName() + meta.ConfigSecretSuffix}, s); err != nil {
+			if client.IgnoreNotFound(err) == nil {
+				continue // A machine that was just created has none yet.
+			}
+			return errors.Wrapf(err, "cannot get config Secret of machine %q", m.GetName())
+		}
+		if !metav1.IsControlledBy(s, m) {
+			continue
+		}
+		if s.GetAnnotations()[key] != text {
+			original := s.DeepCopy()
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, text)
+			if text == "" {
+				delete(s.Annotations, key)
+			}
+			if err := r.kube.Patch(ctx, s, client.MergeFrom(original)); err != nil {
+				return errors.Wrapf(err, "cannot annotate config Secret of machine %q", m.GetName())
+			}
+		}
+		r.written.Set(entry, text, checkWatches)
+	}
+	return nil
+}
+
+// decide asks other clusters what their machines have lost, and fences a host or clears a fence.
+func (r *reconciler) decide(ctx context.Context, v *v1alpha1.VIPService, s situation) (outcome, error) {
+	out := outcome{fence: v.Status.AtProvider.Fence, condition: s.condition()}
+	conn, err := r.connect(ctx, v)
+	if err != nil {
+		return out, err
+	}
+	_, at, err := conn.api.ServicesAt(ctx, tailscale.Cached)
+	if err != nil {
+		return out, errors.Wrap(err, "cannot list services")
+	}
+	f := fence.Facts{Hosts: s.hosts, Votes: s.votes, Cluster: conn.cluster, Now: at}
+	if mine := v.Status.AtProvider.Fence; mine != nil {
+		f.Fences = append(f.Fences, fence.Fence{Node: mine.NodeID, By: mine.By, Until: mine.Until.Time})
+	}
+	// The record of this cluster comes first: of two clusters of which each has one witness, one sees both.
+	if err := r.publish(ctx, v, conn, s.votes, out.fence); err != nil {
+		return out, err
+	}
+	if err := others(ctx, v, conn, &f); err != nil {
+		return out, err
+	}
+	d := fence.Plan(f)
+	for _, ended := range d.Clear {
+		if err := r.clear(ctx, v, conn, ended.Node); err != nil {
+			return out, err
+		}
+		out.fence = nil
+	}
+	fresh := d.Fence != "" && !r.unavailable(v)
+	if fresh {
+		// The fence is recorded before the approval is withdrawn, so that nobody approves the host again.
+		out.fence = newFence(v, conn.cluster, d, at)
+		out.condition = ready(corev1.ConditionTrue, meta.ReasonHostFenced, out.fence.Message)
+		if err := errors.Join(r.publish(ctx, v, conn, s.votes, out.fence), r.report(ctx, v, out)); err != nil {
+			return out, err
+		}
+	}
+	switch {
+	case out.fence != nil:
+		return r.enforce(ctx, v, conn, s, out, fresh)
+	case len(fence.Suspected(s.votes)) > 0:
+		out.again = pollSuspected
+	}
+	if r.unavailable(v) {
+		out.condition = v.GetCondition(meta.TypeFencingReady)
+	}
+	return out, nil
+}
+
+// unavailable reports whether the API did not withdraw an approval lately.
+func (r *reconciler) unavailable(v *v1alpha1.VIPService) bool {
+	c := v.GetCondition(meta.TypeFencingReady)
+	return c.Reason == meta.ReasonFencingUnavailable && r.clock().Sub(c.LastTransitionTime.Time) < tryAgain
+}
+
+// newFence returns the fence of a decision.
+func newFence(v *v1alpha1.VIPService, cluster string, d fence.Decision, at time.Time) *v1alpha1.HostFence {
+	return &v1alpha1.HostFence{
+		NodeID: d.Fence, By: cluster, Until: metav1.NewTime(at.Add(fence.Lasts).Truncate(time.Second)),
+		Message: fmt.Sprintf("Machines in %s have lost %s, so cluster %s has withdrawn its approval as a host; it serves again once it answers", placesOf(d.Votes), hostName(v, d.Fence), cluster),
+	}
+}
+
+// hostName returns the name of a host for messages.
+func hostName(v *v1alpha1.VIPService, node string) string {
+	for _, h := range v.Status.AtProvider.Hosts {
+		if h.NodeID == node {
+			return nameOf(h)
+		}
+	}
+	return node
+}
+
+// enforce withdraws the approval of the fenced host, unless it is withdrawn. If it stays approved, there is no
+// fence.
+func (r *reconciler) enforce(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, out outcome, fresh bool) (outcome, error) {
+	service, node := string(v.Spec.ForProvider.Name), out.fence.NodeID
+	out.again = pollFenced
+	out.condition = ready(corev1.ConditionTrue, meta.ReasonHostFenced, out.fence.Message)
+	if !fresh {
+		a, err := conn.api.HostApproval(ctx, service, node)
+		if err != nil || !a.Approved {
+			return out, errors.Wrapf(ignoreGone(err), "cannot get the approval of device %q as a host", node)
+		}
+	}
+	if _, err := conn.api.RefuseHost(ctx, service, node); err != nil {
+		return out, errors.Wrapf(ignoreGone(err), "cannot withdraw the approval of device %q as a host", node)
+	}
+	a, err := conn.api.HostApproval(ctx, service, node)
+	switch {
+	case err != nil:
+		return out, errors.Wrapf(ignoreGone(err), "cannot get the approval of device %q as a host", node)
+	case a.Approved:
+		return outcome{condition: ready(corev1.ConditionFalse, meta.ReasonFencingUnavailable, fmt.Sprintf(
+			"Tailscale still approves %s as a host of %s after its approval was withdrawn, probably by autoApprovers of the policy file; to use fencing, remove %s from them: the provider approves its hosts", hostName(v, node), service, service))}, r.publish(ctx, v, conn, s.votes, nil)
+	}
+	r.record.Event(v, event.Warning(reasonFenced, errors.New(out.fence.Message)))
+	return out, nil
+}
+
+// clear ends this cluster's fence, and approves the host again.
+func (r *reconciler) clear(ctx context.Context, v *v1alpha1.VIPService, conn connection, node string) error {
+	service := string(v.Spec.ForProvider.Name)
+	if _, err := conn.api.ApproveHost(ctx, service, node); ignoreGone(err) != nil {
+		return errors.Wrapf(err, "cannot approve device %q as a host again", node)
+	}
+	if err := r.publish(ctx, v, conn, nil, nil); err != nil {
+		return err
+	}
+	r.record.Event(v, event.Normal(reasonUnfenced, "Approved device "+node+" as a host of "+service+" again"))
+	return nil
+}
+
+// ignoreGone returns nil for the error of a request about a device or a service that does not exist any more, or
+// that the credential does not permit.
+func ignoreGone(err error) error {
+	if c := tailscale.ClassOf(err); c == tailscale.ClassNotFound || c == tailscale.ClassForbidden || c == tailscale.ClassInvalid {
+		return nil
+	}
+	return err
+}
+
+// publish writes to the record of this cluster what its witnesses have lost, and its fence. A service that is
+// not shared has no record.
+func (r *reconciler) publish(ctx context.Context, v *v1alpha1.VIPService, conn connection, votes []fence.Vote, f *v1alpha1.HostFence) error {
+	name := v.Status.AtProvider.OwnServiceName
+	if !v.Spec.ForProvider.Sharing.IsShared() || name == "" {
+		return nil
+	}
+	current, err := conn.api.Service(ctx, name)
+	if tailscale.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "cannot get service %q", name)
+	}
+	said := registry.Fencing{}
+	lost := lostHosts(votes)
+	for _, host := range slices.Sorted(maps.Keys(lost)) {
+		said.Lost = append(said.Lost, registry.LostHost{Node: host, Witnesses: lost[host]})
+	}
+	if f != nil {
+		said.Fence = &fence.Fence{Node: f.NodeID, By: f.By, Reason: f.Message, Until: f.Until.Time}
+	}
+	updated, changed, err := registry.SetFencing(*current, said)
+	if err != nil || !changed {
+		return err
+	}
+	_, err = conn.api.PutService(ctx, updated)
+	return errors.Wrapf(err, "cannot write the record %q", name)
+}
+
+// others adds what other clusters record. A cluster whose record cannot be read says nothing.
+func others(ctx context.Context, v *v1alpha1.VIPService, conn connection, f *fence.Facts) error {
+	for _, c := range v.Status.AtProvider.Consumers {
+		if c.ClusterID == conn.cluster || !c.Fencing {
+			continue
+		}
+		s, err := conn.api.Service(ctx, c.ServiceName)
+		if tailscale.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return errors.Wrapf(err, "cannot get service %q", c.ServiceName)
+		}
+		rec, ok, err := registry.RecordOf(s)
+		if err != nil || !ok || rec.Fencing == nil || rec.Cluster != c.ClusterID {
+			continue
+		}
+		f.Votes = append(f.Votes, rec.Votes()...)
+		if rec.Fencing.Fence != nil {
+			theirs := *rec.Fencing.Fence
+			theirs.By = rec.Cluster
+			f.Fences = append(f.Fences, theirs)
+		}
+	}
+	return nil
+}
+
+// fieldManager owns what the controller writes to the status of VIPServices.
+const fieldManager = client.FieldOwner("tailscale-gateway-fence")
+
+// report writes the fence and the condition to the status, unless it says so. Another controller writes the
+// rest of it.
+func (r *reconciler) report(ctx context.Context, v *v1alpha1.VIPService, o outcome) error {
+	previous := v.GetCondition(meta.TypeFencingReady)
+	if sameFence(v.Status.AtProvider.Fence, o.fence) && previous.Equal(o.condition) {
+		return nil
+	}
+	if previous.Status == o.condition.Status && previous.Reason == o.condition.Reason {
+		o.condition.LastTransitionTime = previous.LastTransitionTime
+	}
+	condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&o.condition)
+	if err != nil {
+		return errors.Wrap(err, "cannot convert condition")
+	}
+	status := map[string]any{"conditions": []any{condition}}
+	if o.fence != nil {
+		f, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.fence)
+		if err != nil {
+			return errors.Wrap(err, "cannot convert fence")
+		}
+		status["atProvider"] = map[string]any{"fence": f}
+	}
+	if o.fence == nil && v.Status.AtProvider.Fence != nil {
+		// Applying a status without it removes a field only if nobody else has written it.
+		if err := r.kube.Status().Patch(ctx, v.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"atProvider":{"fence":null}}}`))); err != nil {
+			return errors.Wrap(err, "cannot remove the fence from the status")
+		}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	u.SetGroupVersionKind(v1alpha1.VIPServiceGroupVersionKind)
+	u.SetNamespace(v.GetNamespace())
+	u.SetName(v.GetName())
+	if err := r.kube.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldManager, client.ForceOwnership); err != nil {
+		return errors.Wrap(err, "cannot apply status")
+	}
+	v.Status.AtProvider.Fence = o.fence
+	v.SetConditions(o.condition)
+	return nil
+}
+
+// sameFence reports whether two fences are of the same host, and end at the same time.
+func sameFence(a, b *v1alpha1.HostFence) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.NodeID == b.NodeID && a.By == b.By && a.Until.Equal(&b.Until)
+}

@@ -1,0 +1,159 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fence
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Lasts is how long a fence lasts at most. Control has noticed by then that the host is dead.
+const Lasts = 15 * time.Minute
+
+// A Fence keeps one host of a service from serving.
+type Fence struct {
+	// Node is the node ID of the host.
+	Node string `json:"node"`
+
+	// By is the cluster that withdrew the approval, and Reason says why.
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+
+	// Until is when the fence ends at the latest, by the clock of Tailscale's API.
+	Until time.Time `json:"until"`
+}
+
+// A Vote is what one witness says about one host.
+type Vote struct {
+	Host string
+
+	// Witness is the node ID of the witness. Place is where it fails together with others: the cluster and,
+	// if known, the Kubernetes node.
+	Witness, Place string
+
+	// Lost reports that the host answered before and does not answer any more. Otherwise it answers.
+	Lost bool
+}
+
+// A Host is a host of a service.
+type Host struct {
+	Node string
+
+	// Serves reports whether the host is approved, connected and serves all ports, as far as is known.
+	Serves bool
+}
+
+// Facts are what is known about a service.
+type Facts struct {
+	Hosts []Host
+	Votes []Vote
+
+	// Fences are the current fences of all clusters.
+	Fences []Fence
+
+	// Cluster is this cluster.
+	Cluster string
+
+	// Now is the time by the clock of Tailscale's API.
+	Now time.Time
+}
+
+// A Decision is what this cluster does about a service.
+type Decision struct {
+	// Fence is the node ID of a host to fence, and Votes are those of the witnesses that lost it. Empty if
+	// there is none.
+	Fence string
+	Votes []Vote
+
+	// Clear are this cluster's fences to end.
+	Clear []Fence
+}
+
+// Plan returns what this cluster does. It fences a host that serves and that a majority of its witnesses has
+// lost, of which two are in different places, if another host is left that serves and that no witness has
+// lost, and if no host is fenced. It clears fences of this cluster that have expired, or whose host has answered
+// each witness, and one of two fences that clusters made at the same time.
+func Plan(f Facts) Decision {
+	d := Decision{}
+	fenced := false
+	for _, fence := range f.Fences {
+		switch {
+		case fence.By == f.Cluster && (!f.Now.Before(fence.Until) || answers(f, fence.Node) || superseded(f, fence)):
+			d.Clear = append(d.Clear, fence)
+		case f.Now.Before(fence.Until):
+			fenced = true
+		}
+	}
+	if fenced || len(d.Clear) > 0 {
+		return d
+	}
+	hosts := slices.Clone(f.Hosts)
+	slices.SortFunc(hosts, func(a, b Host) int { return cmp.Compare(a.Node, b.Node) })
+	for _, h := range hosts {
+		if !h.Serves || !dead(f.Votes, h.Node) || !replaced(f, h.Node) {
+			continue
+		}
+		d.Fence = h.Node
+		d.Votes = slices.DeleteFunc(slices.Clone(f.Votes), func(v Vote) bool { return v.Host != h.Node || !v.Lost })
+		return d
+	}
+	return d
+}
+
+// Suspected returns the node IDs of the hosts that a witness has lost.
+func Suspected(votes []Vote) []string {
+	var out []string
+	for _, v := range votes {
+		if v.Lost {
+			out = append(out, v.Host)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// dead reports whether a majority of the witnesses of a host has lost it, of which two are in different
+// places.
+func dead(votes []Vote, host string) bool {
+	lost, total := 0, 0
+	places := map[string]bool{}
+	for _, v := range votes {
+		if v.Host != host {
+			continue
+		}
+		total++
+		if v.Lost {
+			lost++
+			places[v.Place] = true
+		}
+	}
+	return 2*lost > total && len(places) >= 2
+}
+
+// replaced reports whether a host is left that serves and that no witness has lost.
+func replaced(f Facts, host string) bool {
+	return slices.ContainsFunc(f.Hosts, func(h Host) bool {
+		return h.Node != host && h.Serves && !slices.ContainsFunc(f.Votes, func(v Vote) bool { return v.Host == h.Node && v.Lost })
+	})
+}
+
+// answers reports whether a host answers all its witnesses.
+func answers(f Facts, host string) bool {
+	seen := false
+	for _, v := range f.Votes {
+		if v.Host == host && v.Lost {
+			return false
+		}
+		seen = seen || v.Host == host
+	}
+	return seen
+}
+
+// superseded reports whether another cluster has fenced another host, and this cluster's fence gives way.
+func superseded(f Facts, fence Fence) bool {
+	return slices.ContainsFunc(f.Fences, func(o Fence) bool {
+		return o.By != fence.By && o.Node != fence.Node && f.Now.Before(o.Until) && o.Node < fence.Node
+	})
+}

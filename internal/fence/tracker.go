@@ -1,0 +1,89 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fence
+
+import "time"
+
+const (
+	// Interval is the time between two pings of a host that answers. A ping and its answer are two UDP
+	// packets of some 150 bytes each, so a pair of machines exchanges 300 bytes a second.
+	Interval = time.Second
+
+	// IntervalSuspected is the time between two pings of a host that has not answered one. More pings in
+	// less time tell a dead host from packets that get lost: if one of five packets is lost, one ping in
+	// three fails, and two witnesses lose a living host once in many years.
+	IntervalSuspected = 200 * time.Millisecond
+
+	// Timeout is how long a ping waits for its answer.
+	Timeout = time.Second
+
+	// LostAfter is how long a host must not answer, and LostPings how many pings in that time must have
+	// failed. A witness that itself stood still has sent fewer.
+	LostAfter = 3 * time.Second
+	LostPings = 10
+
+	// AnswersFor is how long a lost host must answer before it counts as alive again.
+	AnswersFor = 10 * time.Second
+)
+
+// A Tracker follows the answers of one host. The zero value is a Tracker of a host that has never answered.
+type Tracker struct {
+	// answered is when the last ping that was answered was sent.
+	answered time.Time
+
+	// unanswered is when the first ping after it was sent that failed, and failed how many have.
+	unanswered time.Time
+	failed     int
+
+	// lost reports that the host is lost, and back since when it answers again.
+	lost bool
+	back time.Time
+}
+
+// Answered records that a ping that was sent at a time was answered.
+func (t *Tracker) Answered(sent time.Time) {
+	if sent.Before(t.answered) {
+		return
+	}
+	t.answered = sent
+	t.unanswered, t.failed = time.Time{}, 0
+	if !t.lost {
+		return
+	}
+	if t.back.IsZero() {
+		t.back = sent
+	}
+	t.lost = sent.Sub(t.back) < AnswersFor
+	if !t.lost {
+		t.back = time.Time{}
+	}
+}
+
+// Failed records that a ping that was sent at a time was not answered until now.
+func (t *Tracker) Failed(sent, now time.Time) {
+	if t.answered.IsZero() || !sent.After(t.answered) {
+		return
+	}
+	if t.failed == 0 || sent.Before(t.unanswered) {
+		t.unanswered = sent
+	}
+	t.failed++
+	if t.failed >= LostPings && now.Sub(t.unanswered) >= LostAfter {
+		t.lost, t.back = true, time.Time{}
+	}
+}
+
+// Pause returns how long to wait after a ping before the next one.
+func (t *Tracker) Pause() time.Duration {
+	if t.failed > 0 && !t.lost {
+		return IntervalSuspected
+	}
+	return Interval
+}
+
+// Seen reports whether the host has ever answered.
+func (t *Tracker) Seen() bool { return !t.answered.IsZero() }
+
+// Lost reports whether a host that has answered before is lost.
+func (t *Tracker) Lost() bool { return t.lost }
