@@ -4,9 +4,8 @@
 package main
 
 import (
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // Reasons for refused addresses, as parts of sentences.

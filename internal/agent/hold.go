@@ -7,10 +7,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/control"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // maxWait bounds what a control server can ask the agent to wait.

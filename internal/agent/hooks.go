@@ -11,8 +11,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
 )
 

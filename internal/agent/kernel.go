@@ -15,8 +15,6 @@ import (
 	"tailscale.com/kube/egressservices"
 	"tailscale.com/kube/ingressservices"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
@@ -24,6 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
 )
 

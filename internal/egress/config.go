@@ -18,7 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // ConfigMapKey is the key of the config in its ConfigMap, which has the name of

@@ -19,7 +19,7 @@ import (
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // serveKey answers as a control server does.

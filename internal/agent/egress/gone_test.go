@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // TestCutGone checks that connections end once their node was gone for a minute, or another node had the address

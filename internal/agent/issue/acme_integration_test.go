@@ -35,11 +35,11 @@ import (
 	"tailscale.com/tailcfg"
 	"tailscale.com/tstime"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"

@@ -13,7 +13,7 @@ import (
 
 	"tailscale.com/client/local"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // answered returns the error of tailscaled's own client for an answer of tailscaled.

@@ -11,7 +11,7 @@ import (
 	"tailscale.com/ipn"
 	"tailscale.com/types/netmap"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // busMask requests one whole status at first, and then changes of the node itself and of peers,

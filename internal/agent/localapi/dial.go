@@ -17,7 +17,7 @@ import (
 
 	"tailscale.com/client/tailscale/apitype"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // ErrOutside reports that tailscaled would dial an address outside of the tailnet, because no

@@ -18,11 +18,11 @@ import (
 	"tailscale.com/ipn"
 	"tailscale.com/tailcfg"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 

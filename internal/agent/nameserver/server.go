@@ -16,9 +16,9 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/net/netutil"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // Properties of the TUN device (linux Documentation/networking/tuntap.rst).

@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // Fields of a TCP header without options (RFC 9293).

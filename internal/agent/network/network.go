@@ -12,9 +12,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // ProcSys is the directory of the kernel's settings.

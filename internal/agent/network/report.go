@@ -9,9 +9,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale/hujson"
 	"tailscale.com/ipn"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // keyAdvertiseServices is the only key of tailscaled's config that the agent sets.

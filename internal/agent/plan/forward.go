@@ -14,10 +14,9 @@ import (
 	"tailscale.com/kube/ingressservices"
 	"tailscale.com/tailcfg"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // Messages of services that need the kernel to forward packets.

@@ -13,11 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"tailscale.com/kube/egressservices"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // suffixIPv6 is the end of the names of containerboot's services that lead to an IPv6 address.

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 const (

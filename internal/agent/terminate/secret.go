@@ -13,9 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // A watch watches one Secret, which can hold several certificates. The Server's lock guards it.

@@ -10,10 +10,9 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // Protocols that a client and a server agree on in the handshake (RFC 7301).

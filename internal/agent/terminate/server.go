@@ -23,12 +23,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"tailscale.com/client/tailscale/apitype"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // linger is how long a listener stays that is no longer wanted, since tailscaled may read later that

@@ -20,11 +20,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"tailscale.com/client/tailscale/apitype"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // deadline bounds how long a test waits for an event.

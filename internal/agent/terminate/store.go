@@ -11,9 +11,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // A stored holds what a Server needs to serve as before a restart.

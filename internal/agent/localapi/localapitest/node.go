@@ -17,7 +17,7 @@ import (
 	"tailscale.com/types/netmap"
 	"tailscale.com/types/views"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // A node is what tailscaled knows of its node and of the tailnet.
