@@ -15,14 +15,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
@@ -32,7 +32,7 @@ const pathsTimeout = 10 * time.Second
 // An Agent serves one proxy pod.
 type Agent struct {
 	opts     Options
-	client   client.WithWatch
+	client   kube.Client
 	local    localapi.Client
 	dialer   *localapi.Dialer
 	checker  probe.Checker
@@ -43,7 +43,7 @@ type Agent struct {
 }
 
 // New returns an Agent that uses the given clients. It does not change anything until Run.
-func New(o Options, c client.WithWatch, lc localapi.Client, d *localapi.Dialer, ck probe.Checker, m *Metrics, log logging.Logger) *Agent {
+func New(o Options, c kube.Client, lc localapi.Client, d *localapi.Dialer, ck probe.Checker, m *Metrics, log logging.Logger) *Agent {
 	return &Agent{
 		opts:     o,
 		client:   c,
@@ -64,7 +64,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	peers := localapi.NewPeers()
 	watcher := a.newWatcher(ctx, peers)
-	reporter := kube.NewReporter(a.client, client.ObjectKey{Namespace: a.opts.PodNamespace, Name: a.opts.PodName}, a.log,
+	reporter := kube.NewReporter(a.client, types.NamespacedName{Namespace: a.opts.PodNamespace, Name: a.opts.PodName}, a.log,
 		a.metrics.reported, kube.WithSettle(a.opts.Pauses.Report))
 	lp := a.newLoop(ctx, watcher, reporter, peers)
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 	"tailscale.com/kube/egressservices"
 	"tailscale.com/kube/ingressservices"
 
@@ -124,7 +124,7 @@ func (a *Agent) newDrains(ctx context.Context) *drainRole {
 func (a *Agent) newTerminator(ctx context.Context) *terminate.Server {
 	return terminate.New(terminate.Options{
 		Watch: func(ctx context.Context, name string, fn func(*corev1.Secret)) {
-			kube.WatchSecret(ctx, a.client, client.ObjectKey{Namespace: a.opts.PodNamespace, Name: name}, fn)
+			kube.WatchSecret(ctx, a.client, types.NamespacedName{Namespace: a.opts.PodNamespace, Name: name}, fn)
 		},
 		WhoIs:   a.local.WhoIs,
 		Control: a.opts.Control,
@@ -170,7 +170,7 @@ func (a *Agent) forget(ctx context.Context, keys []string) {
 // ConfigMap.
 func (a *Agent) followConfigMap(name string) func(context.Context, func(*corev1.ConfigMap)) {
 	return func(ctx context.Context, fn func(*corev1.ConfigMap)) {
-		kube.WatchConfigMap(ctx, a.client, client.ObjectKey{Namespace: a.opts.PodNamespace, Name: name}, func(cm *corev1.ConfigMap) {
+		kube.WatchConfigMap(ctx, a.client, types.NamespacedName{Namespace: a.opts.PodNamespace, Name: name}, func(cm *corev1.ConfigMap) {
 			a.call(ctx, func() { fn(cm) })
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -161,10 +161,10 @@ func (o Options) issues() bool {
 }
 
 // stateSecret returns the key of the state Secret, which has the pod's name (TS_KUBE_SECRET).
-func (o Options) stateSecret() client.ObjectKey {
-	return client.ObjectKey{Namespace: o.PodNamespace, Name: o.PodName}
+func (o Options) stateSecret() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.PodNamespace, Name: o.PodName}
 }
 
-func (o Options) configSecret() client.ObjectKey {
-	return client.ObjectKey{Namespace: o.PodNamespace, Name: o.PodName + meta.ConfigSecretSuffix}
+func (o Options) configSecret() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.PodNamespace, Name: o.PodName + meta.ConfigSecretSuffix}
 }

@@ -22,19 +22,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
@@ -122,9 +122,9 @@ func byName(o client.Object) []string { return []string{o.GetName()} }
 // newPod returns a pod whose agent does not run yet.
 func newPod(t *testing.T, objs ...client.Object) *pod {
 	t.Helper()
-	s, err := kube.NewScheme()
-	if err != nil {
-		t.Fatalf("NewScheme(): %v", err)
+	s := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+		t.Fatalf("AddToScheme(...): %v", err)
 	}
 	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second, primary: time.Hour, absence: time.Hour}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
@@ -140,13 +140,11 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	return p
 }
 
-// An apiServer can be made unavailable. Like all fakes, it does not support watch-list.
+// An apiServer can be made unavailable.
 type apiServer struct {
 	client.WithWatch
 	away *atomic.Bool
 }
-
-func (a *apiServer) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (a *apiServer) Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
 	if a.away.Load() {
@@ -269,7 +267,7 @@ func (p *pod) start() {
 			Drain:     time.Minute,
 		},
 		DNS: DNSOptions{ConfigMap: p.dns, Dir: filepath.Join(p.dir, "dns"), Port: p.dnsPort},
-	}, p.kube, localapi.NewClient(p.local.Socket), localapi.NewDialer(p.local.Socket), checker, NewMetrics(), p.logged.logger())
+	}, kubeClient{api: p.kube}, localapi.NewClient(p.local.Socket), localapi.NewDialer(p.local.Socket), checker, NewMetrics(), p.logged.logger())
 
 	ctx, cancel := context.WithCancel(p.t.Context())
 	done := make(chan error, 1)

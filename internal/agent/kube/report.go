@@ -5,22 +5,19 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
-
-// FieldManager is the field manager that owns status.agent of Machines.
-const FieldManager = "tailscale-gateway-agent"
 
 // DefaultSettle is how long a change waits for further changes: related changes, such as a
 // service that is advertised and then accepted, go into one report. Each report causes a run of
@@ -45,8 +42,8 @@ const (
 // A Reporter writes the agent's status to its Machine: the latest status, only if it differs
 // from the Machine's, and not more often than the Machine allows.
 type Reporter struct {
-	client client.Client
-	key    client.ObjectKey
+	client Client
+	key    types.NamespacedName
 	log    logging.Logger
 	done   func(error)
 	settle time.Duration
@@ -67,7 +64,7 @@ func WithSettle(d time.Duration) ReporterOption {
 
 // NewReporter returns a Reporter for the Machine with the given name. It calls done with the
 // result of each attempt.
-func NewReporter(c client.Client, key client.ObjectKey, log logging.Logger, done func(error), o ...ReporterOption) *Reporter {
+func NewReporter(c Client, key types.NamespacedName, log logging.Logger, done func(error), o ...ReporterOption) *Reporter {
 	r := &Reporter{client: c, key: key, log: log, done: done, settle: DefaultSettle, wake: make(chan struct{}, 1)}
 	for _, fn := range o {
 		fn(r)
@@ -158,8 +155,8 @@ func (r *Reporter) report(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	}
 
-	m := &v1alpha1.Machine{}
-	if err := r.client.Get(ctx, r.key, m); err != nil {
+	m, err := r.client.GetMachine(ctx, r.key)
+	if err != nil {
 		return 0, errors.Wrapf(err, "cannot get Machine %q", r.key)
 	}
 	interval := defaultInterval
@@ -175,21 +172,24 @@ func (r *Reporter) report(ctx context.Context) (time.Duration, error) {
 // apply takes ownership of status.agent only: a typed Machine would also claim the empty fields
 // beside it.
 func (r *Reporter) apply(ctx context.Context, s *v1alpha1.MachineAgentStatus) error {
-	agent, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	config, err := json.Marshal(map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(),
+		"kind":       v1alpha1.MachineKind,
+		"metadata":   map[string]any{"namespace": r.key.Namespace, "name": r.key.Name},
+		"status":     map[string]any{"agent": s},
+	})
 	if err != nil {
-		return errors.Wrap(err, "cannot convert status")
+		return errors.Wrap(err, "cannot encode status")
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"agent": agent}}}
-	u.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
-	u.SetNamespace(r.key.Namespace)
-	u.SetName(r.key.Name)
-	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(FieldManager), client.ForceOwnership)
-	return errors.Wrapf(err, "cannot apply status of Machine %q", r.key)
+	return errors.Wrapf(r.client.ApplyMachineStatus(ctx, r.key, config), "cannot apply status of Machine %q", r.key)
 }
 
 // Reachable reports whether the API server answers.
 func (r *Reporter) Reachable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return errors.Wrapf(client.IgnoreNotFound(r.client.Get(ctx, r.key, &v1alpha1.Machine{})), "cannot get Machine %q", r.key)
+	if _, err := r.client.GetMachine(ctx, r.key); !kerrors.IsNotFound(err) {
+		return errors.Wrapf(err, "cannot get Machine %q", r.key)
+	}
+	return nil
 }

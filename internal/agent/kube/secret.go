@@ -7,16 +7,13 @@ import (
 	"context"
 	"encoding/json"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // RemoveSecretKeys removes keys from a Secret. Keys that it does not have are ignored.
-func RemoveSecretKeys(ctx context.Context, c client.Client, key client.ObjectKey, keys []string) error {
+func RemoveSecretKeys(ctx context.Context, c Client, key types.NamespacedName, keys []string) error {
 	data := make(map[string]any, len(keys))
 	for _, k := range keys {
 		data[k] = nil
@@ -25,6 +22,5 @@ func RemoveSecretKeys(ctx context.Context, c client.Client, key client.ObjectKey
 	if err != nil {
 		return errors.Wrap(err, "cannot encode patch")
 	}
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	return errors.Wrapf(c.Patch(ctx, s, client.RawPatch(types.MergePatchType, patch)), "cannot remove keys from Secret %q", key.Name)
+	return errors.Wrapf(c.PatchSecret(ctx, key, patch), "cannot remove keys from Secret %q", key.Name)
 }
