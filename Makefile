@@ -83,7 +83,7 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go code and 
 	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
 	mkdir -p $(EXTENSION_CRDS) && rm -f $(EXTENSION_CRDS)/*.yaml && mv $(OUT)/crds/*_{tailscalerevisions,tailscaleroutepolicies}.yaml $(EXTENSION_CRDS)/
 	$(CONTROLLER_GEN) crd paths=./apis/function/... output:crd:dir=$(OUT)/inputs
-	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
+	$(ANGRYJET) generate-methodsets --header-file=hack/methodsets.go.txt ./apis/tailnet/...
 	go run ./hack/xrdgen $(OUT)/crds $(OUT)/xrds
 	rm -f package/configuration/xrds/*.yaml && mv $(OUT)/xrds/*.yaml package/configuration/xrds/
 	rm -f package/function/input/*.yaml && mv $(OUT)/inputs/*.yaml package/function/input/

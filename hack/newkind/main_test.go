@@ -70,7 +70,7 @@ func TestScaffold(t *testing.T) {
 	for _, args := range [][]string{
 		{"tool", "-modfile=hack/tools/controller-gen/go.mod", "controller-gen", "object:headerFile=hack/boilerplate.go.txt", "paths=./apis/tailnet/..."},
 		{"tool", "-modfile=hack/tools/controller-gen/go.mod", "controller-gen", "crd", "paths=./apis/tailnet/...", "output:crd:dir=package/provider/crds"},
-		{"tool", "-modfile=hack/tools/angryjet/go.mod", "angryjet", "generate-methodsets", "--header-file=hack/boilerplate.go.txt", "./apis/tailnet/..."},
+		{"tool", "-modfile=hack/tools/angryjet/go.mod", "angryjet", "generate-methodsets", "--header-file=hack/methodsets.go.txt", "./apis/tailnet/..."},
 		{"vet", "-tags=integration", "./apis/tailnet/...", "./internal/tailscale", "./internal/controller", "./internal/controller/usergroup", "./test/integration"},
 		{"test", "./internal/controller", "./internal/controller/usergroup"},
 		{"test", "./internal/plugin", "./test/gitops", "-run", "TestUninstallKinds|TestKinds"},

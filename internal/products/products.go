@@ -63,6 +63,9 @@ type Product struct {
 	// Main is the Go package of the runtime binary, or empty if the product has none.
 	Main string
 
+	// Tags are the build tags of the binary.
+	Tags []string
+
 	// Package is the folder of the package's YAML, or empty for a plain image.
 	Package string
 
@@ -79,7 +82,10 @@ const (
 // All returns all products. A package comes after its dependencies.
 func All() []Product {
 	return []Product{
-		{Name: Agent, Kind: KindImage, Main: "./cmd/agent"},
+		// Each proxy pod has an agent, so it has no more than it needs: no methods of managed resources,
+		// which need controller-runtime, and no pages with traces of gRPC or events of tailscaled's
+		// packages, which need html/template.
+		{Name: Agent, Kind: KindImage, Main: "./cmd/agent", Tags: []string{"agent", "grpcnotrace", "ts_omit_debugeventbus"}},
 		{Name: Extension, Kind: KindImage, Main: "./extension"},
 		{Name: Provider, Kind: KindProvider, Main: "./cmd/provider", Package: "package/provider"},
 		{Name: Function, Kind: KindFunction, Main: "./cmd/function", Package: "package/function"},

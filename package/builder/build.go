@@ -229,7 +229,7 @@ func (c *buildCmd) compile(ctx context.Context, p products.Product, arch string)
 	if p.Package != "" {
 		pinned = strings.Join(c.digests, ",")
 	}
-	return out, compileFor(ctx, p.Main, "linux", arch, map[string]string{"version.Version": c.Version, "products.Digests": pinned}, out)
+	return out, compileFor(ctx, p.Main, p.Tags, "linux", arch, map[string]string{"version.Version": c.Version, "products.Digests": pinned}, out)
 }
 
 func binaryLayer(binary, file string) (v1.Layer, error) {

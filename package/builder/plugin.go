@@ -95,7 +95,7 @@ func (c *releaseCmd) plugin(ctx context.Context, system pluginSystem, arch strin
 	name := pluginBinary + "-" + system.name + "-" + arch
 	a := pluginArchive{system: system.name, arch: arch, binary: system.binary, file: name + system.ending}
 	bin := filepath.Join(c.Out, "plugin", "bin", system.name+"-"+arch, system.binary)
-	if err := compileFor(ctx, c.PluginMain, system.name, arch, map[string]string{"version.Version": c.Version}, bin); err != nil {
+	if err := compileFor(ctx, c.PluginMain, nil, system.name, arch, map[string]string{"version.Version": c.Version}, bin); err != nil {
 		return a, err
 	}
 	binary, err := os.ReadFile(bin)
@@ -122,14 +122,14 @@ func (c *releaseCmd) plugin(ctx context.Context, system pluginSystem, arch strin
 		writeFile(filepath.Join(c.Out, "sbom", name+".spdx.json"), document))
 }
 
-// compileFor compiles a static binary. Its variables, by PACKAGE.NAME of packages in internal, get these
+// compileFor compiles a static binary with build tags. Its variables, by PACKAGE.NAME of packages in internal, get these
 // values.
-func compileFor(ctx context.Context, main, system, arch string, variables map[string]string, out string) error {
+func compileFor(ctx context.Context, main string, tags []string, system, arch string, variables map[string]string, out string) error {
 	ld := []string{"-s", "-w"}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		ld = append(ld, "-X", products.Module+"/internal/"+name+"="+variables[name])
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(ld, " "), "-o", out, main)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", strings.Join(tags, ","), "-ldflags", strings.Join(ld, " "), "-o", out, main)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return errors.Wrapf(cmd.Run(), "cannot compile %s", main)
