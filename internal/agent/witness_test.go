@@ -16,10 +16,9 @@ import (
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
 // A hostNet answers pings of hosts that are not dead.
