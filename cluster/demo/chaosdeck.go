@@ -203,8 +203,8 @@ const (
 )
 
 // calm waits until the machine has processors for the programs that run, at most until a time.
-func calm(ctx context.Context, until time.Time) error {
-	for time.Now().Before(until) {
+func calm(ctx context.Context, deadline time.Time) error {
+	for time.Now().Before(deadline) {
 		b, err := os.ReadFile("/proc/pressure/cpu")
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // A kernel without pressure stall information.

@@ -110,27 +110,27 @@ func (r *witnessRole) follow(ctx context.Context, id tailcfg.StableNodeID, w *ho
 // send sends one ping. It asks magicsock of the host, which answers whatever the policy file lets the two
 // exchange, if it lets them know each other (tailscale.com wgengine/magicsock, handlePingLocked).
 func (r *witnessRole) send(ctx context.Context, addr netip.Addr, w *hostWatch) {
-	sent := time.Now()
+	start := time.Now()
 	ping, cancel := context.WithTimeout(ctx, fence.Timeout)
 	defer cancel()
 	res, err := r.ping(ping, addr, tailcfg.PingDisco)
 	if ctx.Err() != nil {
 		return
 	}
-	if w.record(sent, time.Now(), err == nil && res.Err == "") {
+	if w.record(start, time.Now(), err == nil && res.Err == "") {
 		r.wake()
 	}
 }
 
 // record records the result of a ping, and reports whether it changes the state.
-func (w *hostWatch) record(sent, now time.Time, answered bool) bool {
+func (w *hostWatch) record(start, end time.Time, answered bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	previous := stateOf(&w.tracker)
 	if answered {
-		w.tracker.Answered(sent)
+		w.tracker.Answered(start)
 	} else {
-		w.tracker.Failed(sent, now)
+		w.tracker.Failed(start, end)
 	}
 	return stateOf(&w.tracker) != previous
 }

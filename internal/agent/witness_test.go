@@ -61,11 +61,11 @@ func (n *hostNet) kill(addr netip.Addr, dead bool) {
 
 // TestWitness checks what a machine reports about the hosts that it watches.
 func TestWitness(t *testing.T) {
-	one, two := netip.MustParseAddr("100.64.0.1"), netip.MustParseAddr("100.64.0.2")
+	first, second := netip.MustParseAddr("100.64.0.1"), netip.MustParseAddr("100.64.0.2")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		n := &hostNet{dead: map[netip.Addr]bool{}, peers: map[tailcfg.StableNodeID]netip.Addr{"n1": one, "n2": two}}
+		n := &hostNet{dead: map[netip.Addr]bool{}, peers: map[tailcfg.StableNodeID]netip.Addr{"n1": first, "n2": second}}
 		wakes := 0
 		r := &witnessRole{ping: n.ping, wake: func() { n.mu.Lock(); wakes++; n.mu.Unlock() }, peers: peerAddresses{status: n.status}, watches: map[string]*hostWatch{}}
 		running := facts{tailnet: localapi.State{Running: true}, watched: []string{"hidden", "n1", "n2"}}
@@ -74,7 +74,7 @@ func TestWitness(t *testing.T) {
 			r.report(s)
 			return s.Watches
 		}
-		after := func(reason string, d time.Duration, want ...v1alpha1.WatchedHost) {
+		check := func(reason string, d time.Duration, want ...v1alpha1.WatchedHost) {
 			t.Helper()
 			<-time.After(d)
 			synctest.Wait()
@@ -91,7 +91,7 @@ func TestWitness(t *testing.T) {
 		}
 
 		r.step(ctx, time.Now(), running)
-		after("A host that the machine sees answers, and one that it does not see says nothing.", 10*time.Second, hidden, alive("n1"), alive("n2"))
+		check("A host that the machine sees answers, and one that it does not see says nothing.", 10*time.Second, hidden, alive("n1"), alive("n2"))
 		n.mu.Lock()
 		pings := n.pings
 		n.mu.Unlock()
@@ -108,19 +108,19 @@ func TestWitness(t *testing.T) {
 		}
 		n.mu.Unlock()
 
-		n.kill(one, true)
-		after("A host that died is lost within five seconds.", 5*time.Second, hidden, lost("n1"), alive("n2"))
-		n.kill(one, false)
-		after("It is not alive at once when it answers.", 5*time.Second, hidden, lost("n1"), alive("n2"))
-		after("It is once it has answered for a while.", 15*time.Second, hidden, alive("n1"), alive("n2"))
+		n.kill(first, true)
+		check("A host that died is lost within five seconds.", 5*time.Second, hidden, lost("n1"), alive("n2"))
+		n.kill(first, false)
+		check("It is not alive at once when it answers.", 5*time.Second, hidden, lost("n1"), alive("n2"))
+		check("It is once it has answered for a while.", 15*time.Second, hidden, alive("n1"), alive("n2"))
 
 		r.step(ctx, time.Now(), facts{tailnet: localapi.State{Running: true}, watched: []string{"n2"}})
-		after("A host that is not to be watched is left out.", 0, alive("n2"))
-		n.kill(two, true)
+		check("A host that is not to be watched is left out.", 0, alive("n2"))
+		n.kill(second, true)
 		r.step(ctx, time.Now(), facts{watched: []string{"n2"}})
-		after("A machine that is not in its tailnet says nothing, because it would lose all hosts.", time.Minute)
+		check("A machine that is not in its tailnet says nothing, because it would lose all hosts.", time.Minute)
 		r.step(ctx, time.Now(), running)
-		after("Afterwards, a host that has not answered yet is not lost.", time.Minute, hidden, alive("n1"), v1alpha1.WatchedHost{NodeID: "n2"})
+		check("Afterwards, a host that has not answered yet is not lost.", time.Minute, hidden, alive("n1"), v1alpha1.WatchedHost{NodeID: "n2"})
 		r.close()
 	})
 }

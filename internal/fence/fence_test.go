@@ -17,16 +17,16 @@ var testTime = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 // watch simulates pings of a witness for a time: answered decides which are answered. It returns after how
 // long the host was first lost, or zero.
 func watch(t *Tracker, d time.Duration, answered func(at time.Duration) bool) time.Duration {
-	type ping struct{ sent, due time.Duration }
+	type ping struct{ start, due time.Duration }
 	var pings []ping
 	for at := time.Duration(0); at < d; {
-		pings = append(pings, ping{sent: at, due: at + Timeout})
+		pings = append(pings, ping{start: at, due: at + Timeout})
 		if answered(at) {
 			t.Answered(testTime.Add(at))
 		}
 		at += t.Pause()
 		for len(pings) > 0 && pings[0].due <= at {
-			t.Failed(testTime.Add(pings[0].sent), testTime.Add(pings[0].due))
+			t.Failed(testTime.Add(pings[0].start), testTime.Add(pings[0].due))
 			if t.Lost() {
 				return pings[0].due
 			}
@@ -87,8 +87,8 @@ func TestTrackerBack(t *testing.T) {
 func TestLoss(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // A test repeats its numbers.
 	for range 2 * MaxWitnesses {
-		if after := watch(&Tracker{}, time.Hour, func(time.Duration) bool { return r.Float64() < 0.8*0.8 }); after != 0 {
-			t.Errorf("Lost(): want a host that answers 64 %% of pings to be alive, got lost after %v", after)
+		if loss := watch(&Tracker{}, time.Hour, func(time.Duration) bool { return r.Float64() < 0.8*0.8 }); loss != 0 {
+			t.Errorf("Lost(): want a host that answers 64 %% of pings to be alive, got lost after %v", loss)
 		}
 	}
 }
@@ -99,11 +99,11 @@ func TestShare(t *testing.T) {
 		reason   string
 		clusters []Cluster
 		want     int // Of all clusters.
-		least    int // Of clusters with a witness.
+		minimum  int // Of clusters with a witness.
 	}{
-		"Single":   {reason: "The machines of one cluster, except for the host, are witnesses.", clusters: []Cluster{{ID: "a", Nodes: []string{"host", "a1"}}}, want: 1, least: 1},
-		"Many":     {reason: "A host has at most three witnesses.", clusters: []Cluster{{ID: "a", Nodes: []string{"host", "a1", "a2", "a3", "a4"}}}, want: MaxWitnesses, least: 1},
-		"Clusters": {reason: "Witnesses are of as many clusters as possible.", clusters: []Cluster{{ID: "a", Nodes: []string{"host", "a1", "a2"}}, {ID: "b", Nodes: []string{"b1", "b2"}}, {ID: "c", Nodes: []string{"c1"}}, {ID: "d"}}, want: MaxWitnesses, least: 3},
+		"Single":   {reason: "The machines of one cluster, except for the host, are witnesses.", clusters: []Cluster{{ID: "a", Nodes: []string{"host", "a1"}}}, want: 1, minimum: 1},
+		"Many":     {reason: "A host has at most three witnesses.", clusters: []Cluster{{ID: "a", Nodes: []string{"host", "a1", "a2", "a3", "a4"}}}, want: MaxWitnesses, minimum: 1},
+		"Clusters": {reason: "Witnesses are of as many clusters as possible.", clusters: []Cluster{{ID: "a", Nodes: []string{"host", "a1", "a2"}}, {ID: "b", Nodes: []string{"b1", "b2"}}, {ID: "c", Nodes: []string{"c1"}}, {ID: "d"}}, want: MaxWitnesses, minimum: 3},
 		"Alone":    {reason: "A host alone has no witness.", clusters: []Cluster{{ID: "a", Nodes: []string{"host"}}}},
 	}
 	for name, tc := range cases {
@@ -121,8 +121,8 @@ func TestShare(t *testing.T) {
 					clusters++
 				}
 			}
-			if total != tc.want || clusters < tc.least {
-				t.Errorf("\n%s\nShare(...): want %d witnesses of %d clusters, got %d of %d", tc.reason, tc.want, tc.least, total, clusters)
+			if total != tc.want || clusters < tc.minimum {
+				t.Errorf("\n%s\nShare(...): want %d witnesses of %d clusters, got %d of %d", tc.reason, tc.want, tc.minimum, total, clusters)
 			}
 		})
 	}
@@ -168,11 +168,11 @@ func TestPlan(t *testing.T) {
 		return Vote{Host: host, Witness: "w-" + place, Place: place}
 	}
 	two := []Host{{Node: "h1", Serves: true}, {Node: "h2", Serves: true}}
-	fence := func(node, by string) Fence {
-		return Fence{Node: node, By: by, Until: testTime.Add(time.Minute)}
+	fence := func(node, cluster string) Fence {
+		return Fence{Node: node, Cluster: cluster, Deadline: testTime.Add(time.Minute)}
 	}
 	expired := fence("h1", "a")
-	expired.Until = testTime
+	expired.Deadline = testTime
 	cases := map[string]struct {
 		reason string
 		facts  Facts
@@ -195,12 +195,12 @@ func TestPlan(t *testing.T) {
 		"NotOurs":     {reason: "The cluster that fenced a host clears it.", facts: Facts{Hosts: two, Votes: []Vote{alive("h1", "x")}, Fences: []Fence{fence("h1", "b")}}},
 		"Superseded":  {reason: "Of two clusters that fence different hosts at once, one gives way.", facts: Facts{Hosts: two, Votes: []Vote{lost("h2", "x"), lost("h2", "y")}, Fences: []Fence{fence("h1", "b"), fence("h2", "a")}}, clear: []Fence{fence("h2", "a")}},
 		"Supersedes":  {reason: "The other one does not.", facts: Facts{Hosts: two, Votes: []Vote{lost("h1", "x"), lost("h1", "y")}, Fences: []Fence{fence("h1", "a"), fence("h2", "b")}}},
-		"ExpiredFar":  {reason: "An expired fence of another cluster keeps nobody from being fenced.", facts: Facts{Hosts: two, Votes: []Vote{lost("h1", "x"), lost("h1", "y")}, Fences: []Fence{{Node: "h2", By: "b", Until: testTime}}}, fence: "h1"},
+		"ExpiredFar":  {reason: "An expired fence of another cluster keeps nobody from being fenced.", facts: Facts{Hosts: two, Votes: []Vote{lost("h1", "x"), lost("h1", "y")}, Fences: []Fence{{Node: "h2", Cluster: "b", Deadline: testTime}}}, fence: "h1"},
 		"NothingLost": {reason: "Nothing happens while all answer.", facts: Facts{Hosts: two, Votes: []Vote{alive("h1", "x"), alive("h2", "x")}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.facts.Cluster, tc.facts.Now = "a", testTime
+			tc.facts.Cluster, tc.facts.Time = "a", testTime
 			d := Plan(tc.facts)
 			if diff := cmp.Diff(tc.fence, d.Fence); diff != "" {
 				t.Errorf("\n%s\nPlan(...).Fence: -want, +got:\n%s", tc.reason, diff)

@@ -17,12 +17,12 @@ type Fence struct {
 	// Node is the node ID of the host.
 	Node string `json:"node"`
 
-	// By is the cluster that withdrew the approval, and Reason says why.
-	By     string `json:"by"`
-	Reason string `json:"reason,omitempty"`
+	// Cluster is the one that withdrew the approval, and Reason says why.
+	Cluster string `json:"cluster"`
+	Reason  string `json:"reason,omitempty"`
 
-	// Until is when the fence ends at the latest, by the clock of Tailscale's API.
-	Until time.Time `json:"until"`
+	// Deadline is when the fence ends at the latest, by the clock of Tailscale's API.
+	Deadline time.Time `json:"deadline"`
 }
 
 // A Vote is what one witness says about one host.
@@ -56,8 +56,8 @@ type Facts struct {
 	// Cluster is this cluster.
 	Cluster string
 
-	// Now is the time by the clock of Tailscale's API.
-	Now time.Time
+	// Time is by the clock of Tailscale's API.
+	Time time.Time
 }
 
 // A Decision is what this cluster does about a service.
@@ -80,9 +80,9 @@ func Plan(f Facts) Decision {
 	fenced := false
 	for _, fence := range f.Fences {
 		switch {
-		case fence.By == f.Cluster && (!f.Now.Before(fence.Until) || answers(f, fence.Node) || superseded(f, fence)):
+		case fence.Cluster == f.Cluster && (!f.Time.Before(fence.Deadline) || answers(f, fence.Node) || superseded(f, fence)):
 			d.Clear = append(d.Clear, fence)
-		case f.Now.Before(fence.Until):
+		case f.Time.Before(fence.Deadline):
 			fenced = true
 		}
 	}
@@ -154,6 +154,6 @@ func answers(f Facts, host string) bool {
 // superseded reports whether another cluster has fenced another host, and this cluster's fence gives way.
 func superseded(f Facts, fence Fence) bool {
 	return slices.ContainsFunc(f.Fences, func(o Fence) bool {
-		return o.By != fence.By && o.Node != fence.Node && f.Now.Before(o.Until) && o.Node < fence.Node
+		return o.Cluster != fence.Cluster && o.Node != fence.Node && f.Time.Before(o.Deadline) && o.Node < fence.Node
 	})
 }

@@ -11,7 +11,7 @@ const (
 	Interval = time.Second
 
 	// IntervalSuspected is the time between two pings of a host that has not answered one. More pings in
-	// less time tell a dead host from packets that get lost: if one of five packets is lost, one ping in
+	// less time distinguish a dead host from lost packets: if one of five packets is lost, one ping in
 	// three fails, and two witnesses lose a living host once in many years.
 	IntervalSuspected = 200 * time.Millisecond
 
@@ -41,35 +41,35 @@ type Tracker struct {
 	back time.Time
 }
 
-// Answered records that a ping that was sent at a time was answered.
-func (t *Tracker) Answered(sent time.Time) {
-	if sent.Before(t.answered) {
+// Answered records that a ping that was sent at the time start was answered.
+func (t *Tracker) Answered(start time.Time) {
+	if start.Before(t.answered) {
 		return
 	}
-	t.answered = sent
+	t.answered = start
 	t.unanswered, t.failed = time.Time{}, 0
 	if !t.lost {
 		return
 	}
 	if t.back.IsZero() {
-		t.back = sent
+		t.back = start
 	}
-	t.lost = sent.Sub(t.back) < AnswersFor
+	t.lost = start.Sub(t.back) < AnswersFor
 	if !t.lost {
 		t.back = time.Time{}
 	}
 }
 
-// Failed records that a ping that was sent at a time was not answered until now.
-func (t *Tracker) Failed(sent, now time.Time) {
-	if t.answered.IsZero() || !sent.After(t.answered) {
+// Failed records that a ping that was sent at the time start was not answered until end.
+func (t *Tracker) Failed(start, end time.Time) {
+	if t.answered.IsZero() || !start.After(t.answered) {
 		return
 	}
-	if t.failed == 0 || sent.Before(t.unanswered) {
-		t.unanswered = sent
+	if t.failed == 0 || start.Before(t.unanswered) {
+		t.unanswered = start
 	}
 	t.failed++
-	if t.failed >= LostPings && now.Sub(t.unanswered) >= LostAfter {
+	if t.failed >= LostPings && end.Sub(t.unanswered) >= LostAfter {
 		t.lost, t.back = true, time.Time{}
 	}
 }

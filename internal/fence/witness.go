@@ -39,12 +39,12 @@ func Share(host, cluster string, clusters []Cluster) int {
 	}
 	rank(host, ids)
 	shares := map[string]int{}
-	for left, progress := MaxWitnesses, true; progress; {
+	for open, progress := MaxWitnesses, true; progress; {
 		progress = false
 		for _, id := range ids {
-			if left > 0 && shares[id] < available[id] {
+			if open > 0 && shares[id] < available[id] {
 				shares[id]++
-				left--
+				open--
 				progress = true
 			}
 		}

@@ -50,7 +50,7 @@ func (r Record) Votes() []fence.Vote {
 func Fenced(members []Member, at time.Time) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range members {
-		if f := m.Fencing; f != nil && f.Fence != nil && at.Before(f.Fence.Until) {
+		if f := m.Fencing; f != nil && f.Fence != nil && at.Before(f.Fence.Deadline) {
 			out[f.Fence.Node] = true
 		}
 	}

@@ -22,12 +22,12 @@ func TestFencing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := Fencing{Lost: []LostHost{{Node: "n1", Witnesses: 2}}, Fence: &fence.Fence{Node: "n1", By: me.Cluster, Until: testTime.Add(time.Minute)}}
-	written, changed, err := SetFencing(first, said)
+	statement := Fencing{Lost: []LostHost{{Node: "n1", Witnesses: 2}}, Fence: &fence.Fence{Node: "n1", Cluster: me.Cluster, Deadline: testTime.Add(time.Minute)}}
+	written, changed, err := SetFencing(first, statement)
 	if err != nil || !changed {
 		t.Fatalf("SetFencing(...): want a change, got %t, %v", changed, err)
 	}
-	if _, changed, err := SetFencing(written, said); err != nil || changed {
+	if _, changed, err := SetFencing(written, statement); err != nil || changed {
 		t.Errorf("SetFencing(...): want no change by the same fencing, got %t, %v", changed, err)
 	}
 	renewed, err := ownRecord(view([]tailscale.Service{written}), me, w, &written)

@@ -347,15 +347,15 @@ type HostFence struct {
 	// NodeID is the stable node ID of the host.
 	NodeID string `json:"nodeID"`
 
-	// By is the cluster ID of the provider that withdrew the approval of the host.
-	By string `json:"by"`
+	// ClusterID of the provider that withdrew the approval of the host.
+	ClusterID string `json:"clusterID"`
 
 	// Message says which machines have lost the host.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Until is when the host may serve again at the latest. It may earlier, once it answers.
-	Until metav1.Time `json:"until"`
+	// Deadline is when the host may serve again at the latest. It may earlier, once it answers.
+	Deadline metav1.Time `json:"deadline"`
 }
 
 // A VIPServiceObservation is what Tailscale reports of a service.

@@ -116,7 +116,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{RequeueAfter: status.again}, r.report(ctx, v, status)
+	return reconcile.Result{RequeueAfter: status.pause}, r.report(ctx, v, status)
 }
 
 // An outcome is what a reconcile reports.
@@ -124,8 +124,8 @@ type outcome struct {
 	fence     *v1alpha1.HostFence
 	condition xpv2.Condition
 
-	// again is when to look again. Zero means after the next change.
-	again time.Duration
+	// pause is how long to wait before the next look. Zero means after the next change.
+	pause time.Duration
 }
 
 // began reports whether the controller has begun to watch the hosts of a service.
@@ -173,7 +173,7 @@ func (r *reconciler) watch(ctx context.Context, v *v1alpha1.VIPService, machines
 		m := &machines[i]
 		text := strings.Join(slices.Sorted(slices.Values(watches[m.GetName()])), " ")
 		entry := watchKey{machine: m.GetUID(), annotation: key}
-		if said, ok := r.written.Get(entry); ok && said == text {
+		if written, ok := r.written.Get(entry); ok && written == text {
 			continue
 		}
 		s := &corev1.Secret{}
@@ -212,9 +212,9 @@ func (r *reconciler) decide(ctx context.Context, v *v1alpha1.VIPService, s situa
 	if err != nil {
 		return out, errors.Wrap(err, "cannot list services")
 	}
-	f := fence.Facts{Hosts: s.hosts, Votes: s.votes, Cluster: conn.cluster, Now: at}
+	f := fence.Facts{Hosts: s.hosts, Votes: s.votes, Cluster: conn.cluster, Time: at}
 	if mine := v.Status.AtProvider.Fence; mine != nil {
-		f.Fences = append(f.Fences, fence.Fence{Node: mine.NodeID, By: mine.By, Until: mine.Until.Time})
+		f.Fences = append(f.Fences, fence.Fence{Node: mine.NodeID, Cluster: mine.ClusterID, Deadline: mine.Deadline.Time})
 	}
 	// The record of this cluster comes first: of two clusters of which each has one witness, one sees both.
 	if err := r.publish(ctx, v, conn, s.votes, out.fence); err != nil {
@@ -243,7 +243,7 @@ func (r *reconciler) decide(ctx context.Context, v *v1alpha1.VIPService, s situa
 	case out.fence != nil:
 		return r.enforce(ctx, v, conn, s, out, fresh)
 	case len(fence.Suspected(s.votes)) > 0:
-		out.again = pollSuspected
+		out.pause = pollSuspected
 	}
 	if r.unavailable(v) {
 		out.condition = v.GetCondition(meta.TypeFencingReady)
@@ -260,7 +260,7 @@ func (r *reconciler) unavailable(v *v1alpha1.VIPService) bool {
 // newFence returns the fence of a decision.
 func newFence(v *v1alpha1.VIPService, cluster string, d fence.Decision, at time.Time) *v1alpha1.HostFence {
 	return &v1alpha1.HostFence{
-		NodeID: d.Fence, By: cluster, Until: metav1.NewTime(at.Add(fence.Lasts).Truncate(time.Second)),
+		NodeID: d.Fence, ClusterID: cluster, Deadline: metav1.NewTime(at.Add(fence.Lasts).Truncate(time.Second)),
 		Message: fmt.Sprintf("Machines in %s have lost %s, so cluster %s has withdrawn its approval as a host; it serves again once it answers", placesOf(d.Votes), hostName(v, d.Fence), cluster),
 	}
 }
@@ -279,7 +279,7 @@ func hostName(v *v1alpha1.VIPService, node string) string {
 // fence.
 func (r *reconciler) enforce(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, out outcome, fresh bool) (outcome, error) {
 	service, node := string(v.Spec.ForProvider.Name), out.fence.NodeID
-	out.again = pollFenced
+	out.pause = pollFenced
 	out.condition = ready(corev1.ConditionTrue, meta.ReasonHostFenced, out.fence.Message)
 	if !fresh {
 		a, err := conn.api.HostApproval(ctx, service, node)
@@ -338,15 +338,15 @@ func (r *reconciler) publish(ctx context.Context, v *v1alpha1.VIPService, conn c
 	if err != nil {
 		return errors.Wrapf(err, "cannot get service %q", name)
 	}
-	said := registry.Fencing{}
+	statement := registry.Fencing{}
 	lost := lostHosts(votes)
 	for _, host := range slices.Sorted(maps.Keys(lost)) {
-		said.Lost = append(said.Lost, registry.LostHost{Node: host, Witnesses: lost[host]})
+		statement.Lost = append(statement.Lost, registry.LostHost{Node: host, Witnesses: lost[host]})
 	}
 	if f != nil {
-		said.Fence = &fence.Fence{Node: f.NodeID, By: f.By, Reason: f.Message, Until: f.Until.Time}
+		statement.Fence = &fence.Fence{Node: f.NodeID, Cluster: f.ClusterID, Reason: f.Message, Deadline: f.Deadline.Time}
 	}
-	updated, changed, err := registry.SetFencing(*current, said)
+	updated, changed, err := registry.SetFencing(*current, statement)
 	if err != nil || !changed {
 		return err
 	}
@@ -374,7 +374,7 @@ func others(ctx context.Context, v *v1alpha1.VIPService, conn connection, f *fen
 		f.Votes = append(f.Votes, rec.Votes()...)
 		if rec.Fencing.Fence != nil {
 			theirs := *rec.Fencing.Fence
-			theirs.By = rec.Cluster
+			theirs.Cluster = rec.Cluster
 			f.Fences = append(f.Fences, theirs)
 		}
 	}
@@ -429,5 +429,5 @@ func sameFence(a, b *v1alpha1.HostFence) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.NodeID == b.NodeID && a.By == b.By && a.Until.Equal(&b.Until)
+	return a.NodeID == b.NodeID && a.ClusterID == b.ClusterID && a.Deadline.Equal(&b.Deadline)
 }

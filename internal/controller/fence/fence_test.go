@@ -126,7 +126,7 @@ func vip(changes ...func(*v1alpha1.VIPService)) *v1alpha1.VIPService {
 // fenced fences a host of a service.
 func fenced(host string) func(*v1alpha1.VIPService) {
 	return func(v *v1alpha1.VIPService) {
-		v.Status.AtProvider.Fence = &v1alpha1.HostFence{NodeID: host, By: "one", Until: metav1.NewTime(testTime.Add(time.Minute))}
+		v.Status.AtProvider.Fence = &v1alpha1.HostFence{NodeID: host, ClusterID: "one", Deadline: metav1.NewTime(testTime.Add(time.Minute))}
 		v.SetConditions(ready(corev1.ConditionTrue, meta.ReasonHostFenced, ""))
 	}
 }
@@ -165,7 +165,7 @@ func TestReconcile(t *testing.T) {
 		fence     string
 		condition xpv2.ConditionReason
 		status    corev1.ConditionStatus
-		again     time.Duration
+		pause     time.Duration
 		idle      bool // No request to Tailscale's API.
 	}
 	all := map[string]bool{"n-a": true, "n-b": true, "n-c": true}
@@ -189,7 +189,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"Lost": {
 			reason: "A host that its witnesses have lost is fenced.", vip: vip(), machines: lost,
-			want: want{approved: map[string]bool{"n-a": false, "n-b": true, "n-c": true}, fence: "n-a", condition: meta.ReasonHostFenced, status: corev1.ConditionTrue, again: pollFenced},
+			want: want{approved: map[string]bool{"n-a": false, "n-b": true, "n-c": true}, fence: "n-a", condition: meta.ReasonHostFenced, status: corev1.ConditionTrue, pause: pollFenced},
 		},
 		"Standby": {
 			reason: "A replica without the lease does nothing.", vip: vip(), machines: lost, standby: true,
@@ -208,7 +208,7 @@ func TestReconcile(t *testing.T) {
 			vip: vip(func(v *v1alpha1.VIPService) {
 				v.SetConditions(at(ready(corev1.ConditionFalse, meta.ReasonFencingUnavailable, ""), testTime.Add(-time.Minute)))
 			}),
-			want: want{approved: all, condition: meta.ReasonFencingUnavailable, status: corev1.ConditionFalse, again: pollSuspected, idle: true},
+			want: want{approved: all, condition: meta.ReasonFencingUnavailable, status: corev1.ConditionFalse, pause: pollSuspected, idle: true},
 		},
 		"APIFails": {
 			reason: "A fence whose approval could not be withdrawn is tried again, and nobody approves the host until then.", vip: vip(), machines: lost,
@@ -217,7 +217,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"TriedAgain": {
 			reason: "The approval of a fenced host is withdrawn once the API answers.", vip: vip(fenced("n-a")), machines: lost,
-			want: want{approved: map[string]bool{"n-a": false, "n-b": true, "n-c": true}, fence: "n-a", condition: meta.ReasonHostFenced, status: corev1.ConditionTrue, again: pollFenced},
+			want: want{approved: map[string]bool{"n-a": false, "n-b": true, "n-c": true}, fence: "n-a", condition: meta.ReasonHostFenced, status: corev1.ConditionTrue, pause: pollFenced},
 		},
 		"Answers": {
 			reason: "A fenced host that answers is approved again.", vip: vip(fenced("n-a")), machines: alive, tailnet: tailnet{approved: map[string]bool{"n-b": true, "n-c": true}},
@@ -238,16 +238,16 @@ func TestReconcile(t *testing.T) {
 		"BothClusters": {
 			reason: "The witnesses of two clusters together lose a host.", vip: vip(shared), machines: []client.Object{machine("a", "k1"), machine("b", "k2", "n-a=Lost", "n-far=Alive")},
 			theirs: registry.Fencing{Lost: []registry.LostHost{{Node: "n-a", Witnesses: 1}}},
-			want:   want{approved: map[string]bool{"n-a": false, "n-b": true, "n-c": true}, fence: "n-a", condition: meta.ReasonHostFenced, status: corev1.ConditionTrue, again: pollFenced},
+			want:   want{approved: map[string]bool{"n-a": false, "n-b": true, "n-c": true}, fence: "n-a", condition: meta.ReasonHostFenced, status: corev1.ConditionTrue, pause: pollFenced},
 		},
 		"OneCluster": {
 			reason: "A single witness asks the other cluster until it says something.", vip: vip(shared), machines: []client.Object{machine("a", "k1"), machine("b", "k2", "n-a=Lost", "n-far=Alive")},
-			want: want{approved: all, condition: meta.ReasonHostLost, status: corev1.ConditionTrue, again: pollSuspected},
+			want: want{approved: all, condition: meta.ReasonHostLost, status: corev1.ConditionTrue, pause: pollSuspected},
 		},
 		"FencedElsewhere": {
 			reason: "While another cluster has fenced a host, no further host is.", vip: vip(shared), machines: []client.Object{machine("a", "k1"), machine("b", "k2", "n-a=Lost", "n-far=Alive")},
-			theirs: registry.Fencing{Lost: []registry.LostHost{{Node: "n-a", Witnesses: 2}}, Fence: &fence.Fence{Node: "n-x", By: "two", Until: testTime.Add(time.Minute)}},
-			want:   want{approved: all, condition: meta.ReasonHostLost, status: corev1.ConditionTrue, again: pollSuspected},
+			theirs: registry.Fencing{Lost: []registry.LostHost{{Node: "n-a", Witnesses: 2}}, Fence: &fence.Fence{Node: "n-x", Cluster: "two", Deadline: testTime.Add(time.Minute)}},
+			want:   want{approved: all, condition: meta.ReasonHostLost, status: corev1.ConditionTrue, pause: pollSuspected},
 		},
 	}
 	for name, tc := range cases {
@@ -275,7 +275,7 @@ func TestReconcile(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := v.GetCondition(meta.TypeFencingReady)
-			got := want{approved: n.approved, condition: c.Reason, status: c.Status, again: res.RequeueAfter, idle: n.calls == 0}
+			got := want{approved: n.approved, condition: c.Reason, status: c.Status, pause: res.RequeueAfter, idle: n.calls == 0}
 			if c.Reason == "" {
 				got.status = ""
 			}
@@ -352,7 +352,7 @@ func newReconciler(t *testing.T, n *tailnet, leads bool, objs ...client.Object) 
 	}
 	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.VIPService{}).Build()
 	e := &election{log: logging.NewNopLogger(), begin: make(chan struct{}), elected: make(chan ctrlevent.GenericEvent)}
-	e.held.Store(leads)
+	e.lease.Store(leads)
 	return &reconciler{
 		kube: kube,
 		connect: func(context.Context, *v1alpha1.VIPService) (connection, error) {

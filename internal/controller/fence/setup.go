@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fence holds the controller that fences dead hosts of services with fencing. It tells machines which
-// hosts to watch, and withdraws the approval of a host that they have lost. Package internal/fence decides.
+// Package fence holds the controller that fences dead hosts of services with fencing. It assigns the
+// hosts to machines that watch them, and withdraws the approval of a host that they have lost. Package internal/fence decides.
 //
 // The node that takes a host may take the provider's active replica with it, and the other one waits for its
 // lease to expire. So this controller runs in each replica, and has a lease that expires within seconds. The
@@ -141,10 +141,10 @@ func changed() predicate.Predicate {
 			if !ok || !ok2 || !concerns(n) {
 				return false
 			}
-			before, after := o.Status.AtProvider, n.Status.AtProvider
+			previous, current := o.Status.AtProvider, n.Status.AtProvider
 			return o.GetGeneration() != n.GetGeneration() || o.GetDeletionTimestamp().IsZero() != n.GetDeletionTimestamp().IsZero() ||
-				!equality.Semantic.DeepEqual(before.Hosts, after.Hosts) || !equality.Semantic.DeepEqual(before.Consumers, after.Consumers) ||
-				!equality.Semantic.DeepEqual(before.Fence, after.Fence)
+				!equality.Semantic.DeepEqual(previous.Hosts, current.Hosts) || !equality.Semantic.DeepEqual(previous.Consumers, current.Consumers) ||
+				!equality.Semantic.DeepEqual(previous.Fence, current.Fence)
 		},
 	}
 }
@@ -180,9 +180,9 @@ func servicesOf(kube client.Reader) handler.MapFunc {
 }
 
 // fencing returns the services with fencing.
-func fencing(ctx context.Context, kube client.Reader, in ...client.ListOption) []reconcile.Request {
+func fencing(ctx context.Context, kube client.Reader, selection ...client.ListOption) []reconcile.Request {
 	l := &v1alpha1.VIPServiceList{}
-	if err := kube.List(ctx, l, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := kube.List(ctx, l, append(selection, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil // The list comes from a cache, and the next change repeats it.
 	}
 	var out []reconcile.Request
@@ -205,8 +205,8 @@ type election struct {
 
 	// begin is closed, once, when the election is to begin.
 	begin chan struct{}
-	once  sync.Once
-	held  atomic.Bool
+	start sync.Once
+	lease atomic.Bool
 }
 
 // Start runs the election once it has begun, until the context ends.
@@ -226,8 +226,8 @@ func (e *election) Start(ctx context.Context) error {
 
 // lead is the duty of the elected replica.
 func (e *election) lead(ctx context.Context) {
-	e.held.Store(true)
-	defer e.held.Store(false)
+	e.lease.Store(true)
+	defer e.lease.Store(false)
 	select {
 	case <-ctx.Done():
 	case e.elected <- event.GenericEvent{Object: &v1alpha1.VIPService{}}:
@@ -237,6 +237,6 @@ func (e *election) lead(ctx context.Context) {
 
 // leads reports whether this replica is elected. It begins the election.
 func (e *election) leads() bool {
-	e.once.Do(func() { close(e.begin) })
-	return e.held.Load()
+	e.start.Do(func() { close(e.begin) })
+	return e.lease.Load()
 }

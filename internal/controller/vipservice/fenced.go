@@ -15,7 +15,7 @@ import (
 // them, and what they report does not count, until the fence ends.
 func fencedHosts(mg *v1alpha1.VIPService, members []registry.Member, at time.Time) map[string]bool {
 	out := registry.Fenced(members, at)
-	if f := mg.Status.AtProvider.Fence; f != nil && at.Before(f.Until.Time) {
+	if f := mg.Status.AtProvider.Fence; f != nil && at.Before(f.Deadline.Time) {
 		out[f.NodeID] = true
 	}
 	return out

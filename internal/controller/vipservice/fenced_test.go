@@ -19,10 +19,10 @@ import (
 // TestFencedHosts checks which hosts nobody may approve.
 func TestFencedHosts(t *testing.T) {
 	at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
-	own := func(until time.Time) *v1alpha1.HostFence {
-		return &v1alpha1.HostFence{NodeID: "n1", By: "a", Until: metav1.NewTime(until)}
+	own := func(deadline time.Time) *v1alpha1.HostFence {
+		return &v1alpha1.HostFence{NodeID: "n1", ClusterID: "a", Deadline: metav1.NewTime(deadline)}
 	}
-	theirs := []registry.Member{{Record: registry.Record{Cluster: "b", Fencing: &registry.Fencing{Fence: &fence.Fence{Node: "n2", By: "b", Until: at.Add(time.Minute)}}}}}
+	theirs := []registry.Member{{Record: registry.Record{Cluster: "b", Fencing: &registry.Fencing{Fence: &fence.Fence{Node: "n2", Cluster: "b", Deadline: at.Add(time.Minute)}}}}}
 	cases := map[string]struct {
 		reason  string
 		own     *v1alpha1.HostFence
