@@ -85,7 +85,7 @@ func TestTrackerBack(t *testing.T) {
 
 // TestLoss checks that two witnesses do not lose a living host in an hour of 20 % loss in each direction.
 func TestLoss(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // A test repeats its numbers.
+	r := rand.New(rand.NewPCG(1, 2))
 	for range 2 * MaxWitnesses {
 		if loss := watch(&Tracker{}, time.Hour, func(time.Duration) bool { return r.Float64() < 0.8*0.8 }); loss != 0 {
 			t.Errorf("Lost(): want a host that answers 64 %% of pings to be alive, got lost after %v", loss)

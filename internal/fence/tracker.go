@@ -18,9 +18,10 @@ const (
 	// Timeout is how long a ping waits for its answer.
 	Timeout = time.Second
 
-	// LostAfter is how long a host must not answer, and LostPings how many pings in that time must have
-	// failed. A witness that itself stood still has sent fewer.
+	// LostAfter is how long a lost host has not answered.
 	LostAfter = 3 * time.Second
+
+	// LostPings is how many pings must have failed in that time. A witness that itself stood still has sent fewer.
 	LostPings = 10
 
 	// AnswersFor is how long a lost host must answer before it counts as alive again.

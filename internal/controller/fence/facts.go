@@ -56,13 +56,13 @@ func situationOf(v *v1alpha1.VIPService, machines []v1alpha1.Machine, cluster st
 			place = placeOf(m, cluster)
 			out.tags = append(out.tags, m.Status.AtProvider.Tags...)
 		}
-		total, reached := 0, 0
+		total := 0
 		for _, c := range clusters {
 			if c.ID != cluster {
 				total += fence.Share(h.NodeID, c.ID, clusters)
 			}
 		}
-		reached = total
+		reached := total
 		for _, w := range fence.Witnesses(h.NodeID, place, candidates, fence.Share(h.NodeID, cluster, clusters)) {
 			total++
 			out.watches[w.Name] = append(out.watches[w.Name], h.NodeID)
