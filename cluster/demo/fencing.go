@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ import (
 // blackholeGoal is how long clients of the tailnet may wait for an answer after a node failed with the controllers of
 // its cluster, in 99 of 100 cases.
 const blackholeGoal = 10 * time.Second
+
+// unnoticed is how long the control server takes a host that is cut off for connected.
+const unnoticed = 10 * time.Minute
 
 type fencingCmd struct {
 	options
@@ -63,6 +67,10 @@ func (f *fencing) watch(ctx context.Context, p *progress) error {
 	if err != nil {
 		return err
 	}
+	// A power cut: the control server does not notice it for ten minutes.
+	if err := tailnet.send(ctx, http.MethodPatch, "/sim/switches", map[string]string{"offlineDelay": unnoticed.String()}, nil); err != nil {
+		return err
+	}
 	f.url = fmt.Sprintf("http://%s.%s/", sharedName, tailnet.domain)
 	for _, c := range clusterNames {
 		if err := f.members[c].patch(ctx, services, quickstart, sharedName, `{"spec":{"fencing":true}}`); err != nil {
@@ -77,7 +85,7 @@ func (f *fencing) watched(ctx context.Context, p *progress) error {
 	return p.until(ctx, 5*time.Minute, func(ctx context.Context) (string, error) {
 		for _, c := range clusterNames {
 			found, err := f.members[c].field(ctx, "vipservice", sharedName, fmt.Sprintf(
-				`{.status.conditions[?(@.type=="%s")].reason}: {.status.conditions[?(@.type=="%[1]s")].message} {.status.atProvider.hosts[?(@.fenced==true)].name}`, meta.TypeFencingReady))
+				`{.status.conditions[?(@.type=="%s")].reason}: {.status.conditions[?(@.type=="%[1]s")].message} {.status.atProvider.fence.nodeID}`, meta.TypeFencingReady))
 			if err != nil {
 				return "", err
 			}

@@ -44,6 +44,7 @@ type hostWatch struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
+	addr    netip.Addr // Invalid while the machine does not see the host.
 	tracker fence.Tracker
 }
 
@@ -89,14 +90,16 @@ func (r *witnessRole) close() {
 // follow pings a host until ctx ends.
 func (r *witnessRole) follow(ctx context.Context, id tailcfg.StableNodeID, w *hostWatch) {
 	pause := time.Duration(0)
-	for addr := (netip.Addr{}); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
+		addr := w.address()
 		if !addr.IsValid() {
 			addr = r.peers.find(ctx, id)
+			w.locate(addr)
 		}
 		if !addr.IsValid() {
 			pause = locateEvery
@@ -117,9 +120,43 @@ func (r *witnessRole) send(ctx context.Context, addr netip.Addr, w *hostWatch) {
 	if ctx.Err() != nil {
 		return
 	}
-	if w.record(start, time.Now(), err == nil && res.Err == "") {
+	changed := false
+	switch {
+	case err == nil && res.Err == "":
+		changed = w.record(start, time.Now(), true)
+	case err != nil && ping.Err() != nil:
+		changed = w.record(start, time.Now(), false)
+	default:
+		// tailscaled does not know the host any more, or does not answer itself. Neither says that the host
+		// is dead.
+		changed = w.forget()
+	}
+	if changed {
 		r.wake()
 	}
+}
+
+// address returns the address of the host, or an invalid one.
+func (w *hostWatch) address() netip.Addr {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.addr
+}
+
+// locate sets the address of the host.
+func (w *hostWatch) locate(addr netip.Addr) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.addr = addr
+}
+
+// forget forgets the host, as if it had never answered, and reports whether this changes the state.
+func (w *hostWatch) forget() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	previous := stateOf(&w.tracker)
+	w.addr, w.tracker = netip.Addr{}, fence.Tracker{}
+	return previous != ""
 }
 
 // record records the result of a ping, and reports whether it changes the state.
@@ -152,6 +189,8 @@ func stateOf(t *fence.Tracker) v1alpha1.WatchState {
 	switch {
 	case t.Lost():
 		return v1alpha1.WatchStateLost
+	case t.Returning():
+		return v1alpha1.WatchStateReturning
 	case t.Seen():
 		return v1alpha1.WatchStateAlive
 	}
@@ -177,10 +216,11 @@ func (p *peerAddresses) find(ctx context.Context, id tailcfg.StableNodeID) netip
 	ctx, cancel := context.WithTimeout(ctx, pathsTimeout)
 	defer cancel()
 	st, err := p.status(ctx)
+	p.at = time.Now()
 	if err != nil {
 		return netip.Addr{}
 	}
-	p.at, p.addrs = time.Now(), make(map[tailcfg.StableNodeID]netip.Addr, len(st.Peer))
+	p.addrs = make(map[tailcfg.StableNodeID]netip.Addr, len(st.Peer))
 	for _, peer := range st.Peer {
 		if len(peer.TailscaleIPs) > 0 {
 			p.addrs[peer.ID] = peer.TailscaleIPs[0]

@@ -25,6 +25,7 @@ import (
 type hostNet struct {
 	mu      sync.Mutex
 	dead    map[netip.Addr]bool
+	absent  map[netip.Addr]bool
 	pings   int
 	lookups int
 	peers   map[tailcfg.StableNodeID]netip.Addr
@@ -33,8 +34,11 @@ type hostNet struct {
 func (n *hostNet) ping(ctx context.Context, addr netip.Addr, _ tailcfg.PingType) (*ipnstate.PingResult, error) {
 	n.mu.Lock()
 	n.pings++
-	dead := n.dead[addr]
+	dead, absent := n.dead[addr], n.absent[addr]
 	n.mu.Unlock()
+	if absent {
+		return &ipnstate.PingResult{Err: "no matching peer"}, nil
+	}
 	if dead {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -59,13 +63,20 @@ func (n *hostNet) kill(addr netip.Addr, dead bool) {
 	n.dead[addr] = dead
 }
 
+// unknown has tailscaled not know the host of an address.
+func (n *hostNet) unknown(addr netip.Addr, absent bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.absent[addr] = absent
+}
+
 // TestWitness checks what a machine reports about the hosts that it watches.
 func TestWitness(t *testing.T) {
 	first, second := netip.MustParseAddr("100.64.0.1"), netip.MustParseAddr("100.64.0.2")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		n := &hostNet{dead: map[netip.Addr]bool{}, peers: map[tailcfg.StableNodeID]netip.Addr{"n1": first, "n2": second}}
+		n := &hostNet{dead: map[netip.Addr]bool{}, absent: map[netip.Addr]bool{}, peers: map[tailcfg.StableNodeID]netip.Addr{"n1": first, "n2": second}}
 		wakes := 0
 		r := &witnessRole{ping: n.ping, wake: func() { n.mu.Lock(); wakes++; n.mu.Unlock() }, peers: peerAddresses{status: n.status}, watches: map[string]*hostWatch{}}
 		running := facts{tailnet: localapi.State{Running: true}, watched: []string{"hidden", "n1", "n2"}}
@@ -111,8 +122,13 @@ func TestWitness(t *testing.T) {
 		n.kill(first, true)
 		check("A host that died is lost within five seconds.", 5*time.Second, hidden, lost("n1"), alive("n2"))
 		n.kill(first, false)
-		check("It is not alive at once when it answers.", 5*time.Second, hidden, lost("n1"), alive("n2"))
+		check("It is not alive at once when it answers.", 5*time.Second, hidden, v1alpha1.WatchedHost{NodeID: "n1", State: v1alpha1.WatchStateReturning}, alive("n2"))
 		check("It is once it has answered for a while.", 15*time.Second, hidden, alive("n1"), alive("n2"))
+
+		n.unknown(first, true)
+		check("A host that tailscaled does not know any more is not lost.", 10*time.Second, hidden, v1alpha1.WatchedHost{NodeID: "n1"}, alive("n2"))
+		n.unknown(first, false)
+		check("It answers once tailscaled knows it again.", 40*time.Second, hidden, alive("n1"), alive("n2"))
 
 		r.step(ctx, time.Now(), facts{tailnet: localapi.State{Running: true}, watched: []string{"n2"}})
 		check("A host that is not to be watched is left out.", 0, alive("n2"))
@@ -142,7 +158,7 @@ func TestPeerAddresses(t *testing.T) {
 			want   netip.Addr
 		}{
 			{reason: "An address is not known while tailscaled does not answer.", fails: true},
-			{reason: "The next request finds it.", want: addr},
+			{reason: "The next request finds it.", wait: locateEvery, want: addr},
 			{reason: "It is not requested again.", fails: true, wait: time.Hour, want: addr},
 		} {
 			fails = tc.fails

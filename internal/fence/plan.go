@@ -9,8 +9,13 @@ import (
 	"time"
 )
 
-// Lasts is how long a fence lasts at most. Control has noticed by then that the host is dead.
-const Lasts = 15 * time.Minute
+const (
+	// Lasts is how long a fence lasts at most. Control has noticed by then that the host is dead.
+	Lasts = 15 * time.Minute
+
+	// skew is how far the time of one cluster may be ahead of that of another.
+	skew = 5 * time.Minute
+)
 
 // A Fence keeps one host of a service from serving.
 type Fence struct {
@@ -23,6 +28,11 @@ type Fence struct {
 
 	// Deadline is when the fence ends at the latest, by the clock of Tailscale's API.
 	Deadline time.Time `json:"deadline"`
+}
+
+// Holds reports whether the fence is in effect. One that ends later than any fence may is not.
+func (f Fence) Holds(at time.Time) bool {
+	return at.Before(f.Deadline) && f.Deadline.Sub(at) <= Lasts+skew
 }
 
 // A Vote is what one witness says about one host.
@@ -43,6 +53,12 @@ type Host struct {
 
 	// Serves reports whether the host is approved, connected and serves all ports, as far as is known.
 	Serves bool
+
+	// Fenceable reports whether the host may be fenced: its cluster has fencing, and its pod is not being stopped.
+	Fenceable bool
+
+	// Local reports that the host is a machine of this cluster, whose pod is not being stopped.
+	Local bool
 }
 
 // Facts are what is known about a service.
@@ -80,9 +96,9 @@ func Plan(f Facts) Decision {
 	fenced := false
 	for _, fence := range f.Fences {
 		switch {
-		case fence.Cluster == f.Cluster && (!f.Time.Before(fence.Deadline) || answers(f, fence.Node) || superseded(f, fence)):
+		case fence.Cluster == f.Cluster && (!fence.Holds(f.Time) || answers(f, fence.Node) || Superseded(f.Fences, fence, f.Time)):
 			d.Clear = append(d.Clear, fence)
-		case f.Time.Before(fence.Deadline):
+		case fence.Holds(f.Time):
 			fenced = true
 		}
 	}
@@ -92,7 +108,7 @@ func Plan(f Facts) Decision {
 	hosts := slices.Clone(f.Hosts)
 	slices.SortFunc(hosts, func(a, b Host) int { return cmp.Compare(a.Node, b.Node) })
 	for _, h := range hosts {
-		if !h.Serves || !dead(f.Votes, h.Node) || !replaced(f, h.Node) {
+		if !h.Serves || !h.Fenceable || !dead(f.Votes, h.Node) || !replaced(f, h.Node) {
 			continue
 		}
 		d.Fence = h.Node
@@ -132,10 +148,14 @@ func dead(votes []Vote, host string) bool {
 	return 2*lost > total && len(places) >= 2
 }
 
-// replaced reports whether a host is left that serves and that no witness has lost.
+// replaced reports whether a host is left that serves, that no witness has lost, and of which this cluster knows
+// that it lives: it is a machine of this cluster, or a witness reaches it.
 func replaced(f Facts, host string) bool {
 	return slices.ContainsFunc(f.Hosts, func(h Host) bool {
-		return h.Node != host && h.Serves && !slices.ContainsFunc(f.Votes, func(v Vote) bool { return v.Host == h.Node && v.Lost })
+		if h.Node == host || !h.Serves || slices.ContainsFunc(f.Votes, func(v Vote) bool { return v.Host == h.Node && v.Lost }) {
+			return false
+		}
+		return h.Local || slices.ContainsFunc(f.Votes, func(v Vote) bool { return v.Host == h.Node })
 	})
 }
 
@@ -151,9 +171,10 @@ func answers(f Facts, host string) bool {
 	return seen
 }
 
-// superseded reports whether another cluster has fenced another host, and this cluster's fence gives way.
-func superseded(f Facts, fence Fence) bool {
-	return slices.ContainsFunc(f.Fences, func(o Fence) bool {
-		return o.Cluster != fence.Cluster && o.Node != fence.Node && f.Time.Before(o.Deadline) && o.Node < fence.Node
+// Superseded reports whether another cluster has fenced another host of the service, and a fence gives way to
+// that one.
+func Superseded(fences []Fence, fence Fence, at time.Time) bool {
+	return slices.ContainsFunc(fences, func(o Fence) bool {
+		return o.Cluster != fence.Cluster && o.Node != fence.Node && o.Holds(at) && o.Node < fence.Node
 	})
 }

@@ -15,8 +15,9 @@ const (
 	// three fails, and two witnesses lose a living host once in many years.
 	IntervalSuspected = 200 * time.Millisecond
 
-	// Timeout is how long a ping waits for its answer.
-	Timeout = time.Second
+	// Timeout is how long a ping waits for its answer: less than Interval, so that the ping after one that failed is
+	// the first of many.
+	Timeout = 900 * time.Millisecond
 
 	// LostAfter is how long a lost host has not answered.
 	LostAfter = 3 * time.Second
@@ -87,4 +88,8 @@ func (t *Tracker) Pause() time.Duration {
 func (t *Tracker) Seen() bool { return !t.answered.IsZero() }
 
 // Lost reports whether a host that has answered before is lost.
-func (t *Tracker) Lost() bool { return t.lost }
+func (t *Tracker) Lost() bool { return t.lost && t.back.IsZero() }
+
+// Returning reports whether a lost host answers again, for less than AnswersFor. This says nothing about the
+// host: the witness may have been the one without a network.
+func (t *Tracker) Returning() bool { return t.lost && !t.back.IsZero() }

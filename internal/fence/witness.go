@@ -21,12 +21,16 @@ type Cluster struct {
 
 // Share returns how many witnesses of a host a cluster provides. All clusters calculate the same from the
 // records of the service: in turns, in an order that differs from host to host, until there are
-// MaxWitnesses.
+// MaxWitnesses. The cluster of the host is the last one, because it may fail with the host.
 func Share(host, cluster string, clusters []Cluster) int {
 	available := map[string]int{}
 	var ids []string
+	home := ""
 	for _, c := range clusters {
 		n := 0
+		if slices.Contains(c.Nodes, host) {
+			home = c.ID
+		}
 		for _, node := range c.Nodes {
 			if node != host {
 				n++
@@ -38,6 +42,9 @@ func Share(host, cluster string, clusters []Cluster) int {
 		}
 	}
 	rank(host, ids)
+	if i := slices.Index(ids, home); i >= 0 {
+		ids = append(slices.Delete(ids, i, i+1), home)
+	}
 	shares := map[string]int{}
 	for open, progress := MaxWitnesses, true; progress; {
 		progress = false

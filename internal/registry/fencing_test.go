@@ -23,11 +23,11 @@ func TestFencing(t *testing.T) {
 		t.Fatal(err)
 	}
 	statement := Fencing{Lost: []LostHost{{Node: "n1", Witnesses: 2}}, Fence: &fence.Fence{Node: "n1", Cluster: me.Cluster, Deadline: testTime.Add(time.Minute)}}
-	written, changed, err := SetFencing(first, statement)
+	written, changed, err := SetFencing(first, statement, testTime)
 	if err != nil || !changed {
 		t.Fatalf("SetFencing(...): want a change, got %t, %v", changed, err)
 	}
-	if _, changed, err := SetFencing(written, statement); err != nil || changed {
+	if _, changed, err := SetFencing(written, statement, testTime.Add(time.Second)); err != nil || changed {
 		t.Errorf("SetFencing(...): want no change by the same fencing, got %t, %v", changed, err)
 	}
 	renewed, err := ownRecord(view([]tailscale.Service{written}), me, w, &written)
@@ -51,8 +51,14 @@ func TestFencing(t *testing.T) {
 		}
 	}
 	votes := []fence.Vote{{Host: "n1", Witness: me.Cluster, Place: me.Cluster, Lost: true}, {Host: "n1", Witness: me.Cluster, Place: me.Cluster, Lost: true}}
-	if diff := cmp.Diff(votes, members[0].Votes()); diff != "" {
-		t.Errorf("Votes(): -want, +got:\n%s", diff)
+	if diff := cmp.Diff(votes, members[0].Votes(testTime.Add(time.Minute))); diff != "" {
+		t.Errorf("Votes(...): -want, +got:\n%s", diff)
+	}
+	if votes := members[0].Votes(testTime.Add(votesLast + time.Second)); len(votes) > 0 {
+		t.Errorf("Votes(...): want the votes of a cluster that is cut off not to count, got %v", votes)
+	}
+	if _, changed, err := SetFencing(renewed, statement, testTime.Add(votesRenew)); err != nil || !changed {
+		t.Errorf("SetFencing(...): want votes to be renewed, got %t, %v", changed, err)
 	}
 	ended, err := ownRecord(view(nil), me, wanted(), &renewed)
 	if err != nil {
@@ -69,7 +75,7 @@ func TestSetFencingWithoutRecord(t *testing.T) {
 		"None":    {Name: sharedService},
 		"Foreign": {Name: sharedService, Annotations: map[string]string{meta.AnnotationSchemaVersion: meta.SchemaVersion, meta.AnnotationRecord: "{}"}},
 	} {
-		if _, _, err := SetFencing(s, Fencing{}); err == nil {
+		if _, _, err := SetFencing(s, Fencing{}, testTime); err == nil {
 			t.Errorf("%s: SetFencing(...): want an error", name)
 		}
 	}
@@ -77,8 +83,8 @@ func TestSetFencingWithoutRecord(t *testing.T) {
 
 // TestVotesHostile checks that a record cannot claim more witnesses than a host has.
 func TestVotesHostile(t *testing.T) {
-	r := Record{Cluster: "b", Fencing: &Fencing{Lost: []LostHost{{Node: "n1", Witnesses: 1 << 30}, {Node: "n2", Witnesses: -1}}}}
-	if n := len(r.Votes()); n != fence.MaxWitnesses {
-		t.Errorf("Votes(): want %d votes, got %d", fence.MaxWitnesses, n)
+	r := Record{Cluster: "b", Fencing: &Fencing{Time: &testTime, Lost: []LostHost{{Node: "n1", Witnesses: 1 << 30}, {Node: "n2", Witnesses: -1}}}}
+	if n := len(r.Votes(testTime)); n != fence.MaxWitnesses {
+		t.Errorf("Votes(...): want %d votes, got %d", fence.MaxWitnesses, n)
 	}
 }

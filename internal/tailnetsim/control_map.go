@@ -133,7 +133,7 @@ func (s *Server) closeSession(d *device, ss *session) {
 	d.session = nil
 	d.LastSeen = s.now().UTC()
 	s.dirty()
-	time.AfterFunc(s.opts.OfflineGrace, func() { s.offline(d) })
+	time.AfterFunc(max(s.opts.OfflineGrace, s.switches.OfflineDelay.Duration), func() { s.offline(d) })
 	s.sweepLaterLocked(d)
 }
 

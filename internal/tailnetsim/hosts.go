@@ -293,10 +293,12 @@ func (s *Server) electLocked(name string, mode RouteSelection, able []candidate,
 	return e
 }
 
-// heldLocked reports whether a former host that was lost still holds the addresses.
+// heldLocked reports whether a former host that was lost still holds the addresses. One that was refused by hand
+// does not: how long control takes after a refusal no source says, and the row traffic/approval-withdrawn of the
+// acceptance run measures it.
 func (s *Server) heldLocked(name string, id int64, able bool, instant time.Time) bool {
 	delay := s.switches.FailoverDelay.Duration
-	if able || delay <= 0 {
+	if approved, decided := s.st.Approvals[name][id]; able || delay <= 0 || decided && !approved {
 		delete(s.lost[name], id)
 		return false
 	}

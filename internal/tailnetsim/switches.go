@@ -90,6 +90,9 @@ type Switches struct {
 	// operator reckons with 15 s (tailscale.com/kube/services, services.go);
 	// tailscale/tailscale#20661 reports minutes. Default 0.
 	FailoverDelay tstime.GoDuration `json:"failoverDelay,omitzero"`
+	// OfflineDelay is how long a device that disconnects without a word stays online, if that is longer than
+	// Options.OfflineGrace: tailscale/tailscale#20661 reports about ten minutes after a power cut. Default 0.
+	OfflineDelay tstime.GoDuration `json:"offlineDelay,omitzero"`
 	// ClockOffset is how far the clock of Tailscale's servers is ahead of this machine's, or behind it
 	// if negative: in replies, in their Date header, and for what expires. Default 0.
 	ClockOffset tstime.GoDuration `json:"clockOffset,omitzero"`

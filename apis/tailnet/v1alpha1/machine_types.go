@@ -193,7 +193,7 @@ type NetworkProblem struct {
 }
 
 // A WatchState says whether a machine reaches a host that it watches.
-// +kubebuilder:validation:Enum=Alive;Lost
+// +kubebuilder:validation:Enum=Alive;Lost;Returning
 type WatchState string
 
 // Values of WatchState.
@@ -202,6 +202,8 @@ const (
 	WatchStateAlive WatchState = "Alive"
 	// WatchStateLost means that the host answered before, and has not for three seconds.
 	WatchStateLost WatchState = "Lost"
+	// WatchStateReturning means that a lost host has answered again, for less than ten seconds.
+	WatchStateReturning WatchState = "Returning"
 )
 
 // A WatchedHost is a host of a Tailscale Service that a machine watches by disco pings, because the

@@ -28,11 +28,15 @@ type situation struct {
 	// watches are the node IDs of the hosts that each machine is to watch, by the name of the Machine.
 	watches map[string][]string
 
-	// votes are those of the machines about the hosts that they are to watch.
-	votes []fence.Vote
+	// votes are those of the machines about the hosts that they are to watch, and watched these hosts.
+	votes   []fence.Vote
+	watched map[string]bool
 
-	// unwatched are hosts with fewer than two witnesses, and invisible those that fewer than two witnesses
-	// have ever reached. Both are names in the tailnet, sorted.
+	// leaving are the node IDs of the cluster's hosts whose pods are being stopped, sorted.
+	leaving []string
+
+	// unwatched are hosts with fewer than two witnesses, and invisible those that no machine of this cluster that
+	// watches them has reached. Both are names in the tailnet, sorted.
 	unwatched, invisible []string
 
 	// tags are those of the hosts and of the machines that watch them.
@@ -41,50 +45,69 @@ type situation struct {
 
 // situationOf returns the situation of a service. machines are those of its namespace and tailnet.
 func situationOf(v *v1alpha1.VIPService, machines []v1alpha1.Machine, cluster string) situation {
-	out := situation{watches: map[string][]string{}}
+	out := situation{watches: map[string][]string{}, watched: map[string]bool{}}
 	candidates, byNode := candidatesOf(machines, cluster)
-	clusters, foreign := clustersOf(v, candidates, cluster)
+	clusters := clustersOf(v, candidates, cluster)
 	fenced := v.Status.AtProvider.Fence
 	for _, h := range v.Status.AtProvider.Hosts {
-		serves := h.Serves()
-		out.hosts = append(out.hosts, fence.Host{Node: h.NodeID, Serves: serves})
-		if !serves && (fenced == nil || fenced.NodeID != h.NodeID) {
+		m := byNode[h.NodeID]
+		host := fence.Host{Node: h.NodeID, Serves: h.Serves(), Local: m != nil}
+		if m != nil && stopping(m) {
+			host.Serves, host.Local = false, false
+			out.leaving = append(out.leaving, h.NodeID)
+		}
+		// Others may have their reasons for a host that does not answer.
+		host.Fenceable = host.Local || slices.ContainsFunc(clusters, func(c fence.Cluster) bool { return c.ID != cluster && slices.Contains(c.Nodes, h.NodeID) })
+		out.hosts = append(out.hosts, host)
+		if !host.Fenceable || !host.Serves && !h.Fenced && (fenced == nil || fenced.NodeID != h.NodeID) {
 			continue
 		}
-		place := ""
-		if m := byNode[h.NodeID]; m != nil {
-			place = placeOf(m, cluster)
-			out.tags = append(out.tags, m.Status.AtProvider.Tags...)
-		}
-		total := 0
-		for _, c := range clusters {
-			if c.ID != cluster {
-				total += fence.Share(h.NodeID, c.ID, clusters)
-			}
-		}
-		reached := total
-		for _, w := range fence.Witnesses(h.NodeID, place, candidates, fence.Share(h.NodeID, cluster, clusters)) {
-			total++
-			out.watches[w.Name] = append(out.watches[w.Name], h.NodeID)
-			m := byNode[w.NodeID]
-			out.tags = append(out.tags, m.Status.AtProvider.Tags...)
-			if state := stateOf(m, h.NodeID); state != "" {
-				reached++
-				out.votes = append(out.votes, fence.Vote{Host: h.NodeID, Witness: w.NodeID, Place: w.Place, Lost: state == v1alpha1.WatchStateLost})
-			}
-		}
-		switch {
-		case total < 2:
-			out.unwatched = append(out.unwatched, nameOf(h))
-		case reached < 2 && !foreign:
-			out.invisible = append(out.invisible, nameOf(h))
-		}
+		out.watched[h.NodeID] = true
+		out.watch(h, m, byNode, candidates, clusters, cluster)
 	}
-	out.tags = tailscale.Sorted(out.tags)
-	out.tags = slices.Compact(out.tags)
+	slices.Sort(out.leaving)
 	slices.Sort(out.unwatched)
 	slices.Sort(out.invisible)
+	out.tags = slices.Compact(tailscale.Sorted(out.tags))
 	return out
+}
+
+// watch adds the machines of this cluster that watch a host, and their votes. m is the host's machine, or nil.
+func (s *situation) watch(h v1alpha1.ServiceHost, m *v1alpha1.Machine, byNode map[string]*v1alpha1.Machine, candidates []fence.Machine, clusters []fence.Cluster, cluster string) {
+	place, total := "", 0
+	if m != nil {
+		place = placeOf(m, cluster)
+		s.tags = append(s.tags, m.Status.AtProvider.Tags...)
+	}
+	for _, c := range clusters {
+		if c.ID != cluster {
+			total += fence.Share(h.NodeID, c.ID, clusters)
+		}
+	}
+	witnesses, reached := fence.Witnesses(h.NodeID, place, candidates, fence.Share(h.NodeID, cluster, clusters)), 0
+	for _, w := range witnesses {
+		s.watches[w.Name] = append(s.watches[w.Name], h.NodeID)
+		witness := byNode[w.NodeID]
+		s.tags = append(s.tags, witness.Status.AtProvider.Tags...)
+		switch state := stateOf(witness, h.NodeID); state {
+		case v1alpha1.WatchStateAlive, v1alpha1.WatchStateLost:
+			reached++
+			s.votes = append(s.votes, fence.Vote{Host: h.NodeID, Witness: w.NodeID, Place: w.Place, Lost: state == v1alpha1.WatchStateLost})
+		case v1alpha1.WatchStateReturning:
+			reached++
+		}
+	}
+	switch {
+	case total+len(witnesses) < 2:
+		s.unwatched = append(s.unwatched, nameOf(h))
+	case len(witnesses) > 0 && reached == 0:
+		s.invisible = append(s.invisible, nameOf(h))
+	}
+}
+
+// stopping reports whether the pod of a machine is being stopped.
+func stopping(m *v1alpha1.Machine) bool {
+	return m.GetDeletionTimestamp() != nil || m.Status.Agent != nil && m.Status.Agent.StoppingSince != nil
 }
 
 // candidatesOf returns the machines that can be witnesses, and all machines by node ID.
@@ -98,16 +121,18 @@ func candidatesOf(machines []v1alpha1.Machine, cluster string) ([]fence.Machine,
 			continue
 		}
 		byNode[id] = m
-		if m.GetDeletionTimestamp() == nil && m.Status.Agent.StoppingSince == nil {
+		// The last report of a machine that went away says nothing.
+		if online := m.Status.AtProvider.Online; !stopping(m) && (online == nil || *online) {
 			out = append(out, fence.Machine{Name: m.GetName(), NodeID: id, Place: placeOf(m, cluster)})
 		}
 	}
 	return out, byNode
 }
 
-// clustersOf returns the clusters that watch the hosts of a service, and whether there is another one than
-// this. This cluster's machines are all candidates, if no other cluster depends on how many they are.
-func clustersOf(v *v1alpha1.VIPService, candidates []fence.Machine, cluster string) (out []fence.Cluster, foreign bool) {
+// clustersOf returns the clusters that watch the hosts of a service. This cluster's machines are all candidates, if
+// no other cluster depends on how many they are.
+func clustersOf(v *v1alpha1.VIPService, candidates []fence.Machine, cluster string) []fence.Cluster {
+	var out []fence.Cluster
 	self := fence.Cluster{ID: cluster}
 	for _, c := range v.Status.AtProvider.Consumers {
 		switch {
@@ -124,7 +149,7 @@ func clustersOf(v *v1alpha1.VIPService, candidates []fence.Machine, cluster stri
 		slices.Sort(self.Nodes)
 		self.Nodes = slices.Compact(self.Nodes)
 	}
-	return append(out, self), len(out) > 0
+	return append(out, self)
 }
 
 // placeOf returns where a machine fails together with others. It is empty if the node is not known.
@@ -174,7 +199,7 @@ func (s situation) condition() xpv2.Condition {
 		return ready(corev1.ConditionFalse, meta.ReasonHostsNotVisible, fmt.Sprintf(
 			"Machines that watch %s have no answer yet; if that stays, let them see each other by the policy file: \"grants\": [{\"src\": [%[2]s], \"dst\": [%[2]s], \"ip\": [\"icmp:*\"]}]", named(s.invisible), quoted(s.tags)))
 	case len(lost) > 0:
-		return ready(corev1.ConditionTrue, meta.ReasonHostLost, fmt.Sprintf("Machines have lost %s, but not a majority of those that watch it, or no other host serves", named(lost)))
+		return ready(corev1.ConditionTrue, meta.ReasonHostLost, fmt.Sprintf("Machines have lost %s, but not a majority of those that watch it, or no other host is known to serve", named(lost)))
 	}
 	return ready(corev1.ConditionTrue, meta.ReasonHostsWatched, "")
 }

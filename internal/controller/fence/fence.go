@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -41,14 +43,24 @@ const (
 const (
 	// pollSuspected is the time between two looks at the records of other clusters while a witness has lost a
 	// host, and pollFenced that while a host is fenced.
-	pollSuspected = time.Second
-	pollFenced    = 10 * time.Second
+	// pollSuspectedLater is it once that has lasted.
+	pollSuspected      = time.Second
+	pollSuspectedLater = 30 * time.Second
+	suspectedLong      = 30 * time.Second
+	pollFenced         = time.Minute
 
 	// tryAgain is how long no host of a service is fenced after the API did not withdraw an approval.
 	tryAgain = 10 * time.Minute
 
 	// checkWatches is how long it counts what a config Secret was found to say.
 	checkWatches = 10 * time.Minute
+
+	// settled is how long no host is fenced after a request to a tailnet failed: a witness that was without a network
+	// reports that hosts answer again within it.
+	settled = fence.AnswersFor + 5*time.Second
+
+	// checkRecord is how long it counts what the record of this cluster was found to say.
+	checkRecord = 24 * time.Hour
 )
 
 // A tailnetAPI is the part of a tailnet's API that fences need.
@@ -79,6 +91,14 @@ type reconciler struct {
 	record   event.Recorder
 	clock    func() time.Time
 
+	// stated has which records of this cluster say something about hosts, by the UID of the VIPService. The record of
+	// another one is not known.
+	stated *cache.Expiring
+
+	// failed is when a request to a tailnet failed last. Witnesses of a cluster without a network lose all others,
+	// and report it when the network is back.
+	failed atomic.Int64
+
 	// written has what the config Secrets of machines say: they are read from the API server.
 	written *cache.Expiring
 }
@@ -90,7 +110,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.kube.Get(ctx, req.NamespacedName, v); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	wanted := v.Spec.ForProvider.Fencing && !xpmeta.WasDeleted(v)
+	wanted := v.Spec.ForProvider.Fencing && !xpmeta.WasDeleted(v) && v.Status.AtProvider.Name != "" && !xpmeta.IsPaused(v) &&
+		!managed.NewManagementPoliciesResolver(true, v.GetManagementPolicies()).ShouldOnlyObserve()
 	if !wanted && !began(v) || !r.election.leads() {
 		return reconcile.Result{}, nil
 	}
@@ -107,16 +128,16 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, errors.Wrap(err, "cannot learn the ID of this cluster")
 	}
 	s := situationOf(v, machines, cluster)
-	if err := r.watch(ctx, v, machines, s.watches); err != nil {
-		return reconcile.Result{}, err
-	}
 	status := outcome{fence: v.Status.AtProvider.Fence, condition: s.condition()}
-	if len(fence.Suspected(s.votes)) > 0 || v.Status.AtProvider.Fence != nil || recorded(v) {
-		if status, err = r.decide(ctx, v, s); err != nil {
-			return reconcile.Result{}, err
+	var failed error
+	if stated, ok := r.stated.Get(v.GetUID()); !ok || stated == true || s.notable() || v.Status.AtProvider.Fence != nil {
+		status, failed = r.decide(ctx, v, s)
+		if failed != nil {
+			r.failed.Store(r.clock().Unix())
+			status.pause = 0
 		}
 	}
-	return reconcile.Result{RequeueAfter: status.pause}, r.report(ctx, v, status)
+	return reconcile.Result{RequeueAfter: status.pause}, errors.Join(failed, r.report(ctx, v, status), r.watch(ctx, v, machines, s.watches))
 }
 
 // An outcome is what a reconcile reports.
@@ -134,12 +155,6 @@ func began(v *v1alpha1.VIPService) bool {
 	return v.Status.AtProvider.Fence != nil || c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse
 }
 
-// recorded reports whether the record of this cluster may say that a host is lost.
-func recorded(v *v1alpha1.VIPService) bool {
-	reason := v.GetCondition(meta.TypeFencingReady).Reason
-	return reason == meta.ReasonHostLost || reason == meta.ReasonHostFenced
-}
-
 // end ends the watches of a service, and clears the fence of this cluster.
 func (r *reconciler) end(ctx context.Context, v *v1alpha1.VIPService, machines []v1alpha1.Machine) error {
 	if err := r.watch(ctx, v, machines, nil); err != nil {
@@ -150,7 +165,7 @@ func (r *reconciler) end(ctx context.Context, v *v1alpha1.VIPService, machines [
 		if err != nil {
 			return err
 		}
-		if err := r.clear(ctx, v, conn, f.NodeID); err != nil {
+		if err := r.clear(ctx, v, conn, situation{}, f.NodeID, nil); err != nil {
 			return err
 		}
 	}
@@ -212,44 +227,59 @@ func (r *reconciler) decide(ctx context.Context, v *v1alpha1.VIPService, s situa
 	if err != nil {
 		return out, errors.Wrap(err, "cannot list services")
 	}
-	f := fence.Facts{Hosts: s.hosts, Votes: s.votes, Cluster: conn.cluster, Time: at}
+	f := fence.Facts{Hosts: slices.Clone(s.hosts), Votes: s.votes, Cluster: conn.cluster, Time: at}
 	if mine := v.Status.AtProvider.Fence; mine != nil {
-		f.Fences = append(f.Fences, fence.Fence{Node: mine.NodeID, Cluster: mine.ClusterID, Deadline: mine.Deadline.Time})
+		f.Fences = append(f.Fences, fence.Fence{Node: mine.NodeID, Cluster: conn.cluster, Deadline: mine.Deadline.Time})
 	}
 	// The record of this cluster comes first: of two clusters of which each has one witness, one sees both.
-	if err := r.publish(ctx, v, conn, s.votes, out.fence); err != nil {
+	if err := r.publish(ctx, v, conn, s, out.fence, at); err != nil {
 		return out, err
 	}
-	if err := others(ctx, v, conn, &f); err != nil {
+	if len(fence.Suspected(s.votes)) == 0 && out.fence == nil {
+		return out, nil
+	}
+	if err := others(ctx, v, conn, s, &f); err != nil {
 		return out, err
 	}
 	d := fence.Plan(f)
 	for _, ended := range d.Clear {
-		if err := r.clear(ctx, v, conn, ended.Node); err != nil {
+		if err := r.clear(ctx, v, conn, s, ended.Node, f.Fences); err != nil {
 			return out, err
 		}
 		out.fence = nil
 	}
-	fresh := d.Fence != "" && !r.unavailable(v)
+	fresh := d.Fence != "" && !r.unavailable(v) && r.clock().Sub(time.Unix(r.failed.Load(), 0)) >= settled
 	if fresh {
-		// The fence is recorded before the approval is withdrawn, so that nobody approves the host again.
+		// The fence is recorded before the approval is withdrawn, so that nobody approves the host again. Of two
+		// clusters that do so at the same time, one sees the other.
 		out.fence = newFence(v, conn.cluster, d, at)
 		out.condition = ready(corev1.ConditionTrue, meta.ReasonHostFenced, out.fence.Message)
-		if err := errors.Join(r.publish(ctx, v, conn, s.votes, out.fence), r.report(ctx, v, out)); err != nil {
+		current := fence.Facts{Time: at}
+		if err := errors.Join(r.report(ctx, v, out), r.publish(ctx, v, conn, s, out.fence, at), others(ctx, v, conn, s, &current)); err != nil {
 			return out, err
+		}
+		if slices.ContainsFunc(current.Fences, func(o fence.Fence) bool { return o.Node != d.Fence && o.Holds(at) }) {
+			out = outcome{condition: s.condition(), pause: pollSuspected}
+			return out, r.publish(ctx, v, conn, s, nil, at)
 		}
 	}
 	switch {
 	case out.fence != nil:
-		return r.enforce(ctx, v, conn, s, out, fresh)
+		return r.enforce(ctx, v, conn, s, out, fresh, at)
 	case len(fence.Suspected(s.votes)) > 0:
 		out.pause = pollSuspected
+		if c := v.GetCondition(meta.TypeFencingReady); c.Reason == meta.ReasonHostLost && r.clock().Sub(c.LastTransitionTime.Time) > suspectedLong {
+			out.pause = pollSuspectedLater
+		}
 	}
 	if r.unavailable(v) {
 		out.condition = v.GetCondition(meta.TypeFencingReady)
 	}
 	return out, nil
 }
+
+// notable reports whether the record of this cluster has to say something about hosts.
+func (s situation) notable() bool { return len(fence.Suspected(s.votes))+len(s.leaving) > 0 }
 
 // unavailable reports whether the API did not withdraw an approval lately.
 func (r *reconciler) unavailable(v *v1alpha1.VIPService) bool {
@@ -275,60 +305,82 @@ func hostName(v *v1alpha1.VIPService, node string) string {
 	return node
 }
 
-// enforce withdraws the approval of the fenced host, unless it is withdrawn. If it stays approved, there is no
-// fence.
-func (r *reconciler) enforce(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, out outcome, fresh bool) (outcome, error) {
+// enforce withdraws the approval of the fenced host, unless it is withdrawn. If autoApprovers keep it approved, there
+// is no fence.
+func (r *reconciler) enforce(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, out outcome, fresh bool, at time.Time) (outcome, error) {
 	service, node := string(v.Spec.ForProvider.Name), out.fence.NodeID
 	out.pause = pollFenced
 	out.condition = ready(corev1.ConditionTrue, meta.ReasonHostFenced, out.fence.Message)
 	if !fresh {
 		a, err := conn.api.HostApproval(ctx, service, node)
 		if err != nil || !a.Approved {
-			return out, errors.Wrapf(ignoreGone(err), "cannot get the approval of device %q as a host", node)
+			return out, errors.Wrapf(err, "cannot get the approval of device %q as a host", node)
 		}
 	}
-	if _, err := conn.api.RefuseHost(ctx, service, node); err != nil {
-		return out, errors.Wrapf(ignoreGone(err), "cannot withdraw the approval of device %q as a host", node)
+	_, err := conn.api.RefuseHost(ctx, service, node)
+	if tailscale.ClassOf(err) == tailscale.ClassForbidden {
+		return r.cannot(ctx, v, conn, s, at, fmt.Sprintf("Tailscale does not let the provider withdraw the approval of hosts of %s; give its credential the scopes services and devices:core", service))
+	}
+	if err != nil {
+		return out, errors.Wrapf(err, "cannot withdraw the approval of device %q as a host", node)
 	}
 	a, err := conn.api.HostApproval(ctx, service, node)
 	switch {
 	case err != nil:
-		return out, errors.Wrapf(ignoreGone(err), "cannot get the approval of device %q as a host", node)
+		return out, errors.Wrapf(err, "cannot get the approval of device %q as a host", node)
+	case a.Approved && a.AutoApproved:
+		// The refusal may take effect later.
+		if _, err := conn.api.ApproveHost(ctx, service, node); err != nil {
+			return out, errors.Wrapf(err, "cannot approve device %q as a host again", node)
+		}
+		return r.cannot(ctx, v, conn, s, at, fmt.Sprintf(
+			"Tailscale still approves %s as a host of %s after its approval was withdrawn, by autoApprovers of the policy file; to use fencing, remove %s from them: the provider approves its hosts", hostName(v, node), service, service))
 	case a.Approved:
-		return outcome{condition: ready(corev1.ConditionFalse, meta.ReasonFencingUnavailable, fmt.Sprintf(
-			"Tailscale still approves %s as a host of %s after its approval was withdrawn, probably by autoApprovers of the policy file; to use fencing, remove %s from them: the provider approves its hosts", hostName(v, node), service, service))}, r.publish(ctx, v, conn, s.votes, nil)
+		out.pause = pollSuspected // Another provider has approved it, which had not read of the fence.
 	}
-	r.record.Event(v, event.Warning(reasonFenced, errors.New(out.fence.Message)))
+	if fresh {
+		r.record.Event(v, event.Warning(reasonFenced, errors.New(out.fence.Message)))
+	}
 	return out, nil
 }
 
-// clear ends this cluster's fence, and approves the host again.
-func (r *reconciler) clear(ctx context.Context, v *v1alpha1.VIPService, conn connection, node string) error {
+// cannot ends a fence that has no effect.
+func (r *reconciler) cannot(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, at time.Time, message string) (outcome, error) {
+	return outcome{condition: ready(corev1.ConditionFalse, meta.ReasonFencingUnavailable, message), pause: tryAgain}, r.publish(ctx, v, conn, s, nil, at)
+}
+
+// clear ends this cluster's fence, and approves the host again, unless another cluster keeps it fenced or the host
+// is gone.
+func (r *reconciler) clear(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, node string, fences []fence.Fence) error {
 	service := string(v.Spec.ForProvider.Name)
-	if _, err := conn.api.ApproveHost(ctx, service, node); ignoreGone(err) != nil {
-		return errors.Wrapf(err, "cannot approve device %q as a host again", node)
+	_, at, err := conn.api.ServicesAt(ctx, tailscale.Cached)
+	if err != nil {
+		return errors.Wrap(err, "cannot list services")
 	}
-	if err := r.publish(ctx, v, conn, nil, nil); err != nil {
-		return err
+	if !slices.ContainsFunc(fences, func(o fence.Fence) bool { return o.Cluster != conn.cluster && o.Node == node && o.Holds(at) }) {
+		ok, err := conn.api.ApproveHost(ctx, service, node)
+		if err != nil && !tailscale.IsNotFound(err) {
+			return errors.Wrapf(err, "cannot approve device %q as a host again", node)
+		}
+		if err == nil && !ok {
+			return errors.Errorf("cannot approve device %q as a host again: Tailscale does not say that it is approved", node)
+		}
+	}
+	if !xpmeta.WasDeleted(v) {
+		if err := r.publish(ctx, v, conn, s, nil, at); err != nil {
+			return err
+		}
 	}
 	r.record.Event(v, event.Normal(reasonUnfenced, "Approved device "+node+" as a host of "+service+" again"))
 	return nil
 }
 
-// ignoreGone returns nil for the error of a request about a device or a service that does not exist any more, or
-// that the credential does not permit.
-func ignoreGone(err error) error {
-	if c := tailscale.ClassOf(err); c == tailscale.ClassNotFound || c == tailscale.ClassForbidden || c == tailscale.ClassInvalid {
-		return nil
-	}
-	return err
-}
-
 // publish writes to the record of this cluster what its witnesses have lost, and its fence. A service that is
 // not shared has no record.
-func (r *reconciler) publish(ctx context.Context, v *v1alpha1.VIPService, conn connection, votes []fence.Vote, f *v1alpha1.HostFence) error {
+func (r *reconciler) publish(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, f *v1alpha1.HostFence, at time.Time) error {
 	name := v.Status.AtProvider.OwnServiceName
 	if !v.Spec.ForProvider.Sharing.IsShared() || name == "" {
+		r.stated.Set(v.GetUID(), false, checkRecord)
 		return nil
 	}
 	current, err := conn.api.Service(ctx, name)
@@ -338,44 +390,61 @@ func (r *reconciler) publish(ctx context.Context, v *v1alpha1.VIPService, conn c
 	if err != nil {
 		return errors.Wrapf(err, "cannot get service %q", name)
 	}
-	statement := registry.Fencing{}
-	lost := lostHosts(votes)
+	statement := registry.Fencing{Leaving: s.leaving}
+	lost := lostHosts(s.votes)
 	for _, host := range slices.Sorted(maps.Keys(lost)) {
 		statement.Lost = append(statement.Lost, registry.LostHost{Node: host, Witnesses: lost[host]})
 	}
 	if f != nil {
 		statement.Fence = &fence.Fence{Node: f.NodeID, Cluster: f.ClusterID, Reason: f.Message, Deadline: f.Deadline.Time}
 	}
-	updated, changed, err := registry.SetFencing(*current, statement)
-	if err != nil || !changed {
+	updated, changed, err := registry.SetFencing(*current, statement, at)
+	if err != nil {
 		return err
 	}
-	_, err = conn.api.PutService(ctx, updated)
-	return errors.Wrapf(err, "cannot write the record %q", name)
+	if changed {
+		if _, err := conn.api.PutService(ctx, updated); err != nil {
+			return errors.Wrapf(err, "cannot write the record %q", name)
+		}
+	}
+	r.stated.Set(v.GetUID(), s.notable() || f != nil, checkRecord)
+	return nil
 }
 
-// others adds what other clusters record. A cluster whose record cannot be read says nothing.
-func others(ctx context.Context, v *v1alpha1.VIPService, conn connection, f *fence.Facts) error {
+// others adds what other clusters record about the watched hosts. A cluster whose record cannot be read says nothing.
+func others(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, f *fence.Facts) error {
+	if !v.Spec.ForProvider.Sharing.IsShared() {
+		return nil
+	}
 	for _, c := range v.Status.AtProvider.Consumers {
-		if c.ClusterID == conn.cluster || !c.Fencing {
+		if c.ClusterID == conn.cluster || !c.Fencing || !c.Online {
 			continue
 		}
-		s, err := conn.api.Service(ctx, c.ServiceName)
+		theirs, err := conn.api.Service(ctx, c.ServiceName)
 		if tailscale.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return errors.Wrapf(err, "cannot get service %q", c.ServiceName)
 		}
-		rec, ok, err := registry.RecordOf(s)
+		rec, ok, err := registry.RecordOf(theirs)
 		if err != nil || !ok || rec.Fencing == nil || rec.Cluster != c.ClusterID {
 			continue
 		}
-		f.Votes = append(f.Votes, rec.Votes()...)
+		for _, vote := range rec.Votes(f.Time) {
+			if s.watched[vote.Host] {
+				f.Votes = append(f.Votes, vote)
+			}
+		}
+		for i := range f.Hosts {
+			if slices.Contains(c.NodeIDs, f.Hosts[i].Node) && slices.Contains(rec.Fencing.Leaving, f.Hosts[i].Node) {
+				f.Hosts[i].Serves = false
+			}
+		}
 		if rec.Fencing.Fence != nil {
-			theirs := *rec.Fencing.Fence
-			theirs.Cluster = rec.Cluster
-			f.Fences = append(f.Fences, theirs)
+			other := *rec.Fencing.Fence
+			other.Cluster = rec.Cluster
+			f.Fences = append(f.Fences, other)
 		}
 	}
 	return nil

@@ -49,6 +49,9 @@ type tailnet struct {
 	auto    bool
 	refuses error
 	calls   int
+
+	// late is what the second cluster writes while this one writes a fence.
+	late *registry.Fencing
 }
 
 func (n *tailnet) Service(_ context.Context, name string) (*tailscale.Service, error) {
@@ -63,6 +66,14 @@ func (n *tailnet) Service(_ context.Context, name string) (*tailscale.Service, e
 func (n *tailnet) PutService(_ context.Context, s tailscale.Service) (*tailscale.Service, error) {
 	n.calls++
 	n.services[s.Name] = s
+	if r, _, err := registry.RecordOf(&s); err == nil && n.late != nil && r.Fencing != nil && r.Fencing.Fence != nil {
+		name := registry.RecordName(service, "two")
+		theirs, _, err := registry.SetFencing(n.services[name], *n.late, testTime)
+		if err != nil {
+			return nil, err
+		}
+		n.services[name] = theirs
+	}
 	return &s, nil
 }
 
@@ -72,7 +83,7 @@ func (n *tailnet) ServicesAt(context.Context, tailscale.Staleness) ([]tailscale.
 
 func (n *tailnet) HostApproval(_ context.Context, _, id string) (tailscale.HostApproval, error) {
 	n.calls++
-	return tailscale.HostApproval{Approved: n.auto || n.approved[id]}, nil
+	return tailscale.HostApproval{Approved: n.auto || n.approved[id], AutoApproved: n.auto}, nil
 }
 
 func (n *tailnet) ApproveHost(_ context.Context, _, id string) (bool, error) {
@@ -106,6 +117,12 @@ func machine(name, node string, watches ...string) *v1alpha1.Machine {
 	return m
 }
 
+// leaves returns a machine whose pod is being stopped.
+func leaves(m *v1alpha1.Machine) *v1alpha1.Machine {
+	m.Status.Agent.StoppingSince = &metav1.Time{Time: testTime}
+	return m
+}
+
 func vip(changes ...func(*v1alpha1.VIPService)) *v1alpha1.VIPService {
 	v := &v1alpha1.VIPService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
@@ -117,6 +134,7 @@ func vip(changes ...func(*v1alpha1.VIPService)) *v1alpha1.VIPService {
 	for _, name := range []string{"a", "b", "c"} {
 		v.Status.AtProvider.Hosts = append(v.Status.AtProvider.Hosts, v1alpha1.ServiceHost{NodeID: "n-" + name, Name: name, Online: true, Configured: true, Approval: "approved:manual"})
 	}
+	v.Status.AtProvider.Name = service
 	for _, fn := range changes {
 		fn(v)
 	}
@@ -151,7 +169,7 @@ func recordOf(t *testing.T, cluster string, f registry.Fencing) tailscale.Servic
 		meta.AnnotationSchemaVersion: meta.SchemaVersion, meta.AnnotationSharedService: service,
 		meta.AnnotationRecord: `{"service":"` + service + `","cluster":"` + cluster + `","operator":"shop/web","updated":"2026-11-29T12:00:00Z"}`,
 	}}
-	out, _, err := registry.SetFencing(s, f)
+	out, _, err := registry.SetFencing(s, f, testTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +219,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"AutoApprovers": {
 			reason: "A tailnet that approves the host again cannot fence.", vip: vip(), machines: lost, tailnet: tailnet{auto: true},
-			want: want{approved: map[string]bool{"n-a": false, "n-b": true, "n-c": true}, condition: meta.ReasonFencingUnavailable, status: corev1.ConditionFalse},
+			want: want{approved: all, condition: meta.ReasonFencingUnavailable, status: corev1.ConditionFalse, pause: tryAgain},
 		},
 		"AutoApproversAgain": {
 			reason: "It is not asked again at once.", machines: lost, tailnet: tailnet{auto: true},
@@ -227,6 +245,32 @@ func TestReconcile(t *testing.T) {
 			reason: "Without fencing, a fence ends.", vip: vip(fenced("n-a"), func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Fencing = false }), machines: lost, tailnet: tailnet{approved: map[string]bool{"n-b": true, "n-c": true}},
 			want: want{approved: all, condition: meta.ReasonNotRequested, status: corev1.ConditionUnknown},
 		},
+		"Stopping": {
+			reason: "A pod that is being stopped does not answer, and is not fenced.", vip: vip(), machines: append([]client.Object{leaves(machine("a", "k1"))}, lost[1:]...),
+			want: want{approved: all, condition: meta.ReasonNotEnoughWitnesses, status: corev1.ConditionFalse, idle: true},
+		},
+		"StoppingElsewhere": {
+			reason: "Another cluster says in its record that a pod is being stopped.", vip: vip(shared), machines: []client.Object{machine("a", "k1", "n-b=Alive", "n-far=Lost"), machine("b", "k2", "n-a=Alive", "n-far=Lost")},
+			theirs: registry.Fencing{Leaving: []string{"n-far"}},
+			want:   want{approved: all, condition: meta.ReasonHostLost, status: corev1.ConditionTrue, pause: pollSuspected},
+		},
+		"NoFencingElsewhere": {
+			reason: "A host of a cluster without fencing is left alone.", machines: []client.Object{machine("a", "k1", "n-b=Alive", "n-far=Lost"), machine("b", "k2", "n-a=Alive", "n-far=Lost")},
+			vip:  vip(shared, func(v *v1alpha1.VIPService) { v.Status.AtProvider.Consumers[1].Fencing = false }),
+			want: want{approved: all, condition: meta.ReasonNotEnoughWitnesses, status: corev1.ConditionFalse},
+		},
+		"BothAtOnce": {
+			reason: "Of two clusters that fence at the same time, one sees the other, and gives way.", vip: vip(shared), machines: []client.Object{machine("a", "k1", "n-b=Alive", "n-far=Lost"), machine("b", "k2", "n-a=Alive", "n-far=Lost")},
+			tailnet: tailnet{late: &registry.Fencing{Fence: &fence.Fence{Node: "n-a", Cluster: "two", Deadline: testTime.Add(time.Minute)}}},
+			want:    want{approved: all, condition: meta.ReasonHostLost, status: corev1.ConditionTrue, pause: pollSuspected},
+		},
+		"Observed": {
+			reason: "An object that only observes fences nobody.", machines: lost,
+			vip: vip(func(v *v1alpha1.VIPService) {
+				v.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
+			}),
+			want: want{approved: all, idle: true},
+		},
 		"OneNode": {
 			reason: "Machines of one Kubernetes node do not watch each other.", vip: vip(), machines: []client.Object{machine("a", "k1"), machine("b", "k1"), machine("c", "k1")},
 			want: want{approved: all, condition: meta.ReasonNotEnoughWitnesses, status: corev1.ConditionFalse, idle: true},
@@ -236,16 +280,16 @@ func TestReconcile(t *testing.T) {
 			want: want{approved: all, condition: meta.ReasonHostsNotVisible, status: corev1.ConditionFalse, idle: true},
 		},
 		"BothClusters": {
-			reason: "The witnesses of two clusters together lose a host.", vip: vip(shared), machines: []client.Object{machine("a", "k1"), machine("b", "k2", "n-a=Lost", "n-far=Alive")},
+			reason: "The witnesses of two clusters together lose a host.", vip: vip(shared), machines: []client.Object{machine("a", "k1", "n-b=Alive", "n-far=Alive"), machine("b", "k2", "n-a=Lost", "n-far=Alive")},
 			theirs: registry.Fencing{Lost: []registry.LostHost{{Node: "n-a", Witnesses: 1}}},
 			want:   want{approved: map[string]bool{"n-a": false, "n-b": true, "n-c": true}, fence: "n-a", condition: meta.ReasonHostFenced, status: corev1.ConditionTrue, pause: pollFenced},
 		},
 		"OneCluster": {
-			reason: "A single witness asks the other cluster until it says something.", vip: vip(shared), machines: []client.Object{machine("a", "k1"), machine("b", "k2", "n-a=Lost", "n-far=Alive")},
+			reason: "A single witness asks the other cluster until it says something.", vip: vip(shared), machines: []client.Object{machine("a", "k1", "n-b=Alive", "n-far=Alive"), machine("b", "k2", "n-a=Lost", "n-far=Alive")},
 			want: want{approved: all, condition: meta.ReasonHostLost, status: corev1.ConditionTrue, pause: pollSuspected},
 		},
 		"FencedElsewhere": {
-			reason: "While another cluster has fenced a host, no further host is.", vip: vip(shared), machines: []client.Object{machine("a", "k1"), machine("b", "k2", "n-a=Lost", "n-far=Alive")},
+			reason: "While another cluster has fenced a host, no further host is.", vip: vip(shared), machines: []client.Object{machine("a", "k1", "n-b=Alive", "n-far=Alive"), machine("b", "k2", "n-a=Lost", "n-far=Alive")},
 			theirs: registry.Fencing{Lost: []registry.LostHost{{Node: "n-a", Witnesses: 2}}, Fence: &fence.Fence{Node: "n-x", Cluster: "two", Deadline: testTime.Add(time.Minute)}},
 			want:   want{approved: all, condition: meta.ReasonHostLost, status: corev1.ConditionTrue, pause: pollSuspected},
 		},
@@ -359,6 +403,6 @@ func newReconciler(t *testing.T, n *tailnet, leads bool, objs ...client.Object) 
 			return connection{api: n, cluster: "one"}, nil
 		},
 		cluster:  func(context.Context, *v1alpha1.VIPService) (string, error) { return "one", nil },
-		election: e, record: event.NewNopRecorder(), clock: func() time.Time { return testTime }, written: cache.NewExpiring(),
+		election: e, record: event.NewNopRecorder(), clock: func() time.Time { return testTime }, written: cache.NewExpiring(), stated: cache.NewExpiring(),
 	}, kube
 }

@@ -53,7 +53,7 @@ const (
 
 // timing keeps the lease such that another replica has it four seconds after the holder failed.
 func timing() leader.Timing {
-	return leader.Timing{Lease: 3 * time.Second, Renew: 2 * time.Second, Try: 500 * time.Millisecond}
+	return leader.Timing{Lease: 3 * time.Second, Renew: 2 * time.Second, Try: time.Second}
 }
 
 // Setup adds the controller to a manager, in each replica, once the kinds are installed. The gate of the other
@@ -114,7 +114,7 @@ func add(mgr ctrl.Manager, o setup.Options) error {
 			return connection{api: c.Client.Services(), cluster: c.ClusterID}, nil
 		},
 		cluster:  func(ctx context.Context, v *v1alpha1.VIPService) (string, error) { return connector.ClusterID(ctx, v) },
-		election: e, record: o.Recorder(mgr, v1alpha1.VIPServiceKind), clock: o.Now, written: cache.NewExpiring(),
+		election: e, record: o.Recorder(mgr, v1alpha1.VIPServiceKind), clock: o.Now, written: cache.NewExpiring(), stated: cache.NewExpiring(),
 	}
 	options := o.ForControllerRuntime()
 	options.NeedLeaderElection = ptr.To(false)

@@ -338,6 +338,10 @@ func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if err != nil {
 		return err
 	}
+	// A cluster may have fenced a host since Observe.
+	members, _ := v.Members(string(mg.Spec.ForProvider.Name))
+	e.fenced = fencedHosts(mg, members, v.ServicesAt)
+	e.approve, e.preapprove = e.unfenced(e.approve), e.unfenced(e.preapprove)
 	want, err := e.want(ctx, mg, v)
 	if err != nil {
 		return err
