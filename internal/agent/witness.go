@@ -120,7 +120,7 @@ func (r *witnessRole) send(ctx context.Context, addr netip.Addr, w *hostWatch) {
 	if ctx.Err() != nil {
 		return
 	}
-	changed := false
+	var changed bool
 	switch {
 	case err == nil && res.Err == "":
 		changed = w.record(start, time.Now(), true)
