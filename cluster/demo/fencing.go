@@ -46,6 +46,9 @@ func (o *fencingCmd) Run(ctx context.Context) error {
 		step{name: fmt.Sprintf("cut off the cluster that clients use, %d times", o.Kills), action: f.kill},
 	)
 	failed := run(ctx, os.Stdout, steps)
+	if f.tailnet != nil {
+		failed = errors.Join(failed, f.notice(context.WithoutCancel(ctx), 0))
+	}
 	if len(f.outages) == 0 {
 		return failed
 	}
@@ -57,27 +60,33 @@ type fencing struct {
 	*trial
 
 	kills   int
+	tailnet *tailnetView
 	url     string
 	outages []time.Duration
 }
 
 // watch turns on the fencing of the shared service in all clusters, and waits until all hosts are watched.
 func (f *fencing) watch(ctx context.Context, p *progress) error {
-	tailnet, err := findTailnet(f.first().lab)
-	if err != nil {
+	var err error
+	if f.tailnet, err = findTailnet(f.first().lab); err != nil {
 		return err
 	}
 	// A power cut: the control server does not notice it for ten minutes.
-	if err := tailnet.send(ctx, http.MethodPatch, "/sim/switches", map[string]string{"offlineDelay": unnoticed.String()}, nil); err != nil {
+	if err := f.notice(ctx, unnoticed); err != nil {
 		return err
 	}
-	f.url = fmt.Sprintf("http://%s.%s/", sharedName, tailnet.domain)
+	f.url = fmt.Sprintf("http://%s.%s/", sharedName, f.tailnet.domain)
 	for _, c := range clusterNames {
 		if err := f.members[c].patch(ctx, services, quickstart, sharedName, `{"spec":{"fencing":true}}`); err != nil {
 			return err
 		}
 	}
 	return f.watched(ctx, p)
+}
+
+// notice sets after how long the simulated control server notices a host that is cut off.
+func (f *fencing) notice(ctx context.Context, delay time.Duration) error {
+	return f.tailnet.send(ctx, http.MethodPatch, "/sim/switches", map[string]string{"offlineDelay": delay.String()}, nil)
 }
 
 // watched waits until all clusters say that all hosts are watched, and serve.

@@ -96,7 +96,7 @@ func Plan(f Facts) Decision {
 	fenced := false
 	for _, fence := range f.Fences {
 		switch {
-		case fence.Cluster == f.Cluster && (!fence.Holds(f.Time) || answers(f, fence.Node) || Superseded(f.Fences, fence, f.Time)):
+		case fence.Cluster == f.Cluster && (!fence.Holds(f.Time) || answers(f, fence.Node) || superseded(f.Fences, fence, f.Time)):
 			d.Clear = append(d.Clear, fence)
 		case fence.Holds(f.Time):
 			fenced = true
@@ -171,9 +171,9 @@ func answers(f Facts, host string) bool {
 	return seen
 }
 
-// Superseded reports whether another cluster has fenced another host of the service, and a fence gives way to
+// superseded reports whether another cluster has fenced another host of the service, and a fence gives way to
 // that one.
-func Superseded(fences []Fence, fence Fence, at time.Time) bool {
+func superseded(fences []Fence, fence Fence, at time.Time) bool {
 	return slices.ContainsFunc(fences, func(o Fence) bool {
 		return o.Cluster != fence.Cluster && o.Node != fence.Node && o.Holds(at) && o.Node < fence.Node
 	})

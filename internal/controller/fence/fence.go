@@ -6,7 +6,6 @@ package fence
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,8 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +27,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/fence"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -110,7 +106,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.kube.Get(ctx, req.NamespacedName, v); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	wanted := v.Spec.ForProvider.Fencing && !xpmeta.WasDeleted(v) && v.Status.AtProvider.Name != "" && !xpmeta.IsPaused(v) &&
+	if xpmeta.IsPaused(v) {
+		return reconcile.Result{}, nil
+	}
+	wanted := v.Spec.ForProvider.Fencing && !xpmeta.WasDeleted(v) && v.Status.AtProvider.Name != "" &&
 		!managed.NewManagementPoliciesResolver(true, v.GetManagementPolicies()).ShouldOnlyObserve()
 	if !wanted && !began(v) || !r.election.leads() {
 		return reconcile.Result{}, nil
@@ -273,7 +272,7 @@ func (r *reconciler) decide(ctx context.Context, v *v1alpha1.VIPService, s situa
 		}
 	}
 	if r.unavailable(v) {
-		out.condition = v.GetCondition(meta.TypeFencingReady)
+		out.condition, out.pause = v.GetCondition(meta.TypeFencingReady), pollSuspectedLater
 	}
 	return out, nil
 }
@@ -319,7 +318,7 @@ func (r *reconciler) enforce(ctx context.Context, v *v1alpha1.VIPService, conn c
 	}
 	_, err := conn.api.RefuseHost(ctx, service, node)
 	if tailscale.ClassOf(err) == tailscale.ClassForbidden {
-		return r.cannot(ctx, v, conn, s, at, fmt.Sprintf("Tailscale does not let the provider withdraw the approval of hosts of %s; give its credential the scopes services and devices:core", service))
+		return r.abandon(ctx, v, conn, s, at, fmt.Sprintf("Tailscale does not let the provider withdraw the approval of hosts of %s; give its credential the scopes services and devices:core", service))
 	}
 	if err != nil {
 		return out, errors.Wrapf(err, "cannot withdraw the approval of device %q as a host", node)
@@ -333,7 +332,7 @@ func (r *reconciler) enforce(ctx context.Context, v *v1alpha1.VIPService, conn c
 		if _, err := conn.api.ApproveHost(ctx, service, node); err != nil {
 			return out, errors.Wrapf(err, "cannot approve device %q as a host again", node)
 		}
-		return r.cannot(ctx, v, conn, s, at, fmt.Sprintf(
+		return r.abandon(ctx, v, conn, s, at, fmt.Sprintf(
 			"Tailscale still approves %s as a host of %s after its approval was withdrawn, by autoApprovers of the policy file; to use fencing, remove %s from them: the provider approves its hosts", hostName(v, node), service, service))
 	case a.Approved:
 		out.pause = pollSuspected // Another provider has approved it, which had not read of the fence.
@@ -344,8 +343,8 @@ func (r *reconciler) enforce(ctx context.Context, v *v1alpha1.VIPService, conn c
 	return out, nil
 }
 
-// cannot ends a fence that has no effect.
-func (r *reconciler) cannot(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, at time.Time, message string) (outcome, error) {
+// abandon ends a fence that has no effect.
+func (r *reconciler) abandon(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, at time.Time, message string) (outcome, error) {
 	return outcome{condition: ready(corev1.ConditionFalse, meta.ReasonFencingUnavailable, message), pause: tryAgain}, r.publish(ctx, v, conn, s, nil, at)
 }
 
@@ -373,130 +372,4 @@ func (r *reconciler) clear(ctx context.Context, v *v1alpha1.VIPService, conn con
 	}
 	r.record.Event(v, event.Normal(reasonUnfenced, "Approved device "+node+" as a host of "+service+" again"))
 	return nil
-}
-
-// publish writes to the record of this cluster what its witnesses have lost, and its fence. A service that is
-// not shared has no record.
-func (r *reconciler) publish(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, f *v1alpha1.HostFence, at time.Time) error {
-	name := v.Status.AtProvider.OwnServiceName
-	if !v.Spec.ForProvider.Sharing.IsShared() || name == "" {
-		r.stated.Set(v.GetUID(), false, checkRecord)
-		return nil
-	}
-	current, err := conn.api.Service(ctx, name)
-	if tailscale.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return errors.Wrapf(err, "cannot get service %q", name)
-	}
-	statement := registry.Fencing{Leaving: s.leaving}
-	lost := lostHosts(s.votes)
-	for _, host := range slices.Sorted(maps.Keys(lost)) {
-		statement.Lost = append(statement.Lost, registry.LostHost{Node: host, Witnesses: lost[host]})
-	}
-	if f != nil {
-		statement.Fence = &fence.Fence{Node: f.NodeID, Cluster: f.ClusterID, Reason: f.Message, Deadline: f.Deadline.Time}
-	}
-	updated, changed, err := registry.SetFencing(*current, statement, at)
-	if err != nil {
-		return err
-	}
-	if changed {
-		if _, err := conn.api.PutService(ctx, updated); err != nil {
-			return errors.Wrapf(err, "cannot write the record %q", name)
-		}
-	}
-	r.stated.Set(v.GetUID(), s.notable() || f != nil, checkRecord)
-	return nil
-}
-
-// others adds what other clusters record about the watched hosts. A cluster whose record cannot be read says nothing.
-func others(ctx context.Context, v *v1alpha1.VIPService, conn connection, s situation, f *fence.Facts) error {
-	if !v.Spec.ForProvider.Sharing.IsShared() {
-		return nil
-	}
-	for _, c := range v.Status.AtProvider.Consumers {
-		if c.ClusterID == conn.cluster || !c.Fencing || !c.Online {
-			continue
-		}
-		theirs, err := conn.api.Service(ctx, c.ServiceName)
-		if tailscale.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return errors.Wrapf(err, "cannot get service %q", c.ServiceName)
-		}
-		rec, ok, err := registry.RecordOf(theirs)
-		if err != nil || !ok || rec.Fencing == nil || rec.Cluster != c.ClusterID {
-			continue
-		}
-		for _, vote := range rec.Votes(f.Time) {
-			if s.watched[vote.Host] {
-				f.Votes = append(f.Votes, vote)
-			}
-		}
-		for i := range f.Hosts {
-			if slices.Contains(c.NodeIDs, f.Hosts[i].Node) && slices.Contains(rec.Fencing.Leaving, f.Hosts[i].Node) {
-				f.Hosts[i].Serves = false
-			}
-		}
-		if rec.Fencing.Fence != nil {
-			other := *rec.Fencing.Fence
-			other.Cluster = rec.Cluster
-			f.Fences = append(f.Fences, other)
-		}
-	}
-	return nil
-}
-
-// fieldManager owns what the controller writes to the status of VIPServices.
-const fieldManager = client.FieldOwner("tailscale-gateway-fence")
-
-// report writes the fence and the condition to the status, unless it says so. Another controller writes the
-// rest of it.
-func (r *reconciler) report(ctx context.Context, v *v1alpha1.VIPService, o outcome) error {
-	previous := v.GetCondition(meta.TypeFencingReady)
-	if sameFence(v.Status.AtProvider.Fence, o.fence) && previous.Equal(o.condition) {
-		return nil
-	}
-	if previous.Status == o.condition.Status && previous.Reason == o.condition.Reason {
-		o.condition.LastTransitionTime = previous.LastTransitionTime
-	}
-	condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&o.condition)
-	if err != nil {
-		return errors.Wrap(err, "cannot convert condition")
-	}
-	status := map[string]any{"conditions": []any{condition}}
-	if o.fence != nil {
-		f, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.fence)
-		if err != nil {
-			return errors.Wrap(err, "cannot convert fence")
-		}
-		status["atProvider"] = map[string]any{"fence": f}
-	}
-	if o.fence == nil && v.Status.AtProvider.Fence != nil {
-		// Applying a status without it removes a field only if nobody else has written it.
-		if err := r.kube.Status().Patch(ctx, v.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"atProvider":{"fence":null}}}`))); err != nil {
-			return errors.Wrap(err, "cannot remove the fence from the status")
-		}
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-	u.SetGroupVersionKind(v1alpha1.VIPServiceGroupVersionKind)
-	u.SetNamespace(v.GetNamespace())
-	u.SetName(v.GetName())
-	if err := r.kube.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldManager, client.ForceOwnership); err != nil {
-		return errors.Wrap(err, "cannot apply status")
-	}
-	v.Status.AtProvider.Fence = o.fence
-	v.SetConditions(o.condition)
-	return nil
-}
-
-// sameFence reports whether two fences are of the same host, and end at the same time.
-func sameFence(a, b *v1alpha1.HostFence) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.NodeID == b.NodeID && a.ClusterID == b.ClusterID && a.Deadline.Equal(&b.Deadline)
 }

@@ -222,11 +222,11 @@ func TestReconcile(t *testing.T) {
 			want: want{approved: all, condition: meta.ReasonFencingUnavailable, status: corev1.ConditionFalse, pause: tryAgain},
 		},
 		"AutoApproversAgain": {
-			reason: "It is not asked again at once.", machines: lost, tailnet: tailnet{auto: true},
+			reason: "It is not asked again at once, nor are other clusters each second.", machines: lost, tailnet: tailnet{auto: true},
 			vip: vip(func(v *v1alpha1.VIPService) {
 				v.SetConditions(at(ready(corev1.ConditionFalse, meta.ReasonFencingUnavailable, ""), testTime.Add(-time.Minute)))
 			}),
-			want: want{approved: all, condition: meta.ReasonFencingUnavailable, status: corev1.ConditionFalse, pause: pollSuspected, idle: true},
+			want: want{approved: all, condition: meta.ReasonFencingUnavailable, status: corev1.ConditionFalse, pause: pollSuspectedLater, idle: true},
 		},
 		"APIFails": {
 			reason: "A fence whose approval could not be withdrawn is tried again, and nobody approves the host until then.", vip: vip(), machines: lost,
@@ -263,6 +263,11 @@ func TestReconcile(t *testing.T) {
 			reason: "Of two clusters that fence at the same time, one sees the other, and gives way.", vip: vip(shared), machines: []client.Object{machine("a", "k1", "n-b=Alive", "n-far=Lost"), machine("b", "k2", "n-a=Alive", "n-far=Lost")},
 			tailnet: tailnet{late: &registry.Fencing{Fence: &fence.Fence{Node: "n-a", Cluster: "two", Deadline: testTime.Add(time.Minute)}}},
 			want:    want{approved: all, condition: meta.ReasonHostLost, status: corev1.ConditionTrue, pause: pollSuspected},
+		},
+		"Paused": {
+			reason: "A paused object stays as it is, with its fence.", machines: lost, tailnet: tailnet{approved: map[string]bool{"n-b": true, "n-c": true}},
+			vip:  vip(fenced("n-a"), func(v *v1alpha1.VIPService) { v.SetAnnotations(map[string]string{"crossplane.io/paused": "true"}) }),
+			want: want{approved: map[string]bool{"n-b": true, "n-c": true}, fence: "n-a", condition: meta.ReasonHostFenced, status: corev1.ConditionTrue, idle: true},
 		},
 		"Observed": {
 			reason: "An object that only observes fences nobody.", machines: lost,
