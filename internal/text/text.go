@@ -6,6 +6,8 @@
 package text
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -36,4 +38,14 @@ func Cut(s string, limit int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:limit], "") + "..."
+}
+
+// QuotedList returns values as the elements of a list in a policy file: sorted, in double quotes, and separated
+// by commas.
+func QuotedList[S ~string](values []S) string {
+	out := make([]string, 0, len(values))
+	for _, v := range slices.Sorted(slices.Values(values)) {
+		out = append(out, strconv.Quote(string(v)))
+	}
+	return strings.Join(out, ", ")
 }

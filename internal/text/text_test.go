@@ -28,3 +28,12 @@ func TestClean(t *testing.T) {
 		})
 	}
 }
+
+// TestQuotedList checks that values are elements of a list in a policy file.
+func TestQuotedList(t *testing.T) {
+	for want, values := range map[string][]string{"": nil, `"tag:a"`: {"tag:a"}, `"tag:a", "tag:b"`: {"tag:b", "tag:a"}, `"a\"b"`: {`a"b`}} {
+		if got := QuotedList(values); got != want {
+			t.Errorf("QuotedList(%q): want %s, got %s", values, want, got)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 )
 
 // Messages of an egress port. They say why it has no target, and what to do.
@@ -233,13 +234,8 @@ func noHost(t egress.Target, input EgressInput) string {
 	if input.Visible == nil || service == "" {
 		return fmt.Sprintf(messageEgressNoHost, t.Host)
 	}
-	tags := make([]string, 0, len(input.Tags))
-	for _, tag := range input.Tags {
-		tags = append(tags, strconv.Quote(tag))
-	}
-	slices.Sort(tags)
 	ip := fmt.Sprintf("%s:%d", strings.ToLower(string(t.Protocol)), t.Port)
-	grant := []any{service, strings.Join(tags, ", "), strconv.Quote(service), strconv.Quote(ip)}
+	grant := []any{service, text.QuotedList(input.Tags), strconv.Quote(service), strconv.Quote(ip)}
 	if t.Service == "" {
 		return fmt.Sprintf(messageEgressNoName, append([]any{t.Host}, grant...)...)
 	}

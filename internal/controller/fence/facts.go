@@ -19,6 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/fence"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 )
 
 // A situation is what the cluster knows about a service without asking Tailscale's API.
@@ -197,7 +198,7 @@ func (s situation) condition() xpv2.Condition {
 			"No two machines can watch %s: run proxies on three Kubernetes nodes, or share the service with other clusters that have fencing", named(s.unwatched)))
 	case len(s.invisible) > 0:
 		return ready(corev1.ConditionFalse, meta.ReasonHostsNotVisible, fmt.Sprintf(
-			"Machines that watch %s have no answer yet; if that stays, let them see each other by the policy file: \"grants\": [{\"src\": [%[2]s], \"dst\": [%[2]s], \"ip\": [\"icmp:*\"]}]", named(s.invisible), quoted(s.tags)))
+			"Machines that watch %s have no answer yet; if that stays, let them see each other by the policy file: \"grants\": [{\"src\": [%[2]s], \"dst\": [%[2]s], \"ip\": [\"icmp:*\"]}]", named(s.invisible), text.QuotedList(s.tags)))
 	case len(lost) > 0:
 		return ready(corev1.ConditionTrue, meta.ReasonHostLost, fmt.Sprintf("Machines have lost %s, but not a majority of those that watch it, or no other host is known to serve", named(lost)))
 	}
@@ -207,14 +208,6 @@ func (s situation) condition() xpv2.Condition {
 // ready returns the condition FencingReady.
 func ready(status corev1.ConditionStatus, reason xpv2.ConditionReason, message string) xpv2.Condition {
 	return xpv2.Condition{Type: meta.TypeFencingReady, Status: status, LastTransitionTime: metav1.Now(), Reason: reason, Message: message}
-}
-
-func quoted(tags []string) string {
-	out := make([]string, len(tags))
-	for i, t := range tags {
-		out[i] = fmt.Sprintf("%q", t)
-	}
-	return strings.Join(out, ", ")
 }
 
 // machinesOf returns the machines that are in the tailnet of a service.

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 )
 
 // reports are the agents' reports about a service, by node ID: whether they advertise it, and
@@ -345,16 +344,8 @@ func approvalForbidden(service string, tags []v1alpha1.Tag) xpv2.Condition {
 	return xpv2.Condition{
 		Type: meta.TypeApproved, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: meta.ReasonApprovalForbidden,
 		Message: fmt.Sprintf("Tailscale does not let the provider approve hosts of %s; give its credential the scopes services and devices:core, or add to the policy file: \"autoApprovers\": {\"services\": {%q: [%s]}}",
-			service, service, quoted(tags)),
+			service, service, text.QuotedList(tags)),
 	}
-}
-
-func quoted(tags []v1alpha1.Tag) string {
-	out := make([]string, len(tags))
-	for i, t := range tailscale.Sorted(tags) {
-		out[i] = strconv.Quote(t)
-	}
-	return strings.Join(out, ", ")
 }
 
 // transitions returns events for hosts that went online or offline.
