@@ -336,6 +336,10 @@ func TestEgressRestart(t *testing.T) {
 		_, err := ping(port)
 		return err == nil
 	})
+	eventually(t, "It must be ready: an agent that has not read its Secret keeps nothing for a restart.", http.StatusOK, func() int {
+		code, _ := p.get(sidecar.PathReadiness)
+		return code
+	})
 	p.stop()
 	if _, err := ping(port); err == nil {
 		t.Error("An agent that has ended must not listen")
