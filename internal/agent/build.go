@@ -35,7 +35,8 @@ func (a *Agent) newWatcher(ctx context.Context, peers *localapi.Peers) *localapi
 	o := []localapi.WatcherOption{localapi.WithReloaded(func() {
 		a.do(ctx, func(l *loop) {
 			l.drains.current.withdrawn(time.Now())
-			l.requests.remedy.reloaded(time.Now())
+			l.requests.remedy.absence.reloaded(time.Now())
+			l.readvertise.services.reloaded(time.Now())
 		})
 	})}
 	if a.opts.Egress.ConfigMap != "" {

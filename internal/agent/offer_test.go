@@ -159,6 +159,7 @@ func TestReadvertising(t *testing.T) {
 		accepted  bool
 		away      bool
 		withdrawn bool
+		reloaded  bool // Tailscaled has read the config after this moment.
 		count     int
 	}
 	cases := map[string]struct {
@@ -177,11 +178,21 @@ func TestReadvertising(t *testing.T) {
 			reason: "A machine that is not accepted withdraws the service for a moment, with growing intervals.",
 			moments: []moment{
 				{advertise: advertised},
-				{elapsed: acceptPatience, advertise: advertised, withdrawn: true, count: 1},
+				{elapsed: acceptPatience, advertise: advertised, withdrawn: true, reloaded: true, count: 1},
 				{elapsed: acceptPatience + withdrawFor - time.Second, advertise: advertised, withdrawn: true, count: 1},
 				{elapsed: acceptPatience + withdrawFor, advertise: advertised, count: 1},
 				{elapsed: 2*acceptPatience + withdrawFor, advertise: advertised, count: 1},
 				{elapsed: 3*acceptPatience + withdrawFor, advertise: advertised, withdrawn: true, count: 2},
+			},
+		},
+		"Slow": {
+			reason: "The moment begins when tailscaled has read the config.",
+			moments: []moment{
+				{advertise: advertised},
+				{elapsed: acceptPatience, advertise: advertised, withdrawn: true, count: 1},
+				{elapsed: acceptPatience + 20*time.Second, advertise: advertised, withdrawn: true, reloaded: true, count: 1},
+				{elapsed: acceptPatience + 24*time.Second, advertise: advertised, withdrawn: true, count: 1},
+				{elapsed: acceptPatience + 25*time.Second, advertise: advertised, count: 1},
 			},
 		},
 		"Away": {
@@ -208,12 +219,15 @@ func TestReadvertising(t *testing.T) {
 			r := readvertising{}
 			for i, m := range tc.moments {
 				withdrawn, next := r.step(start.Add(m.elapsed), m.advertise, map[string]bool{name: m.accepted}, !m.away)
-				got := moment{elapsed: m.elapsed, advertise: m.advertise, accepted: m.accepted, away: m.away, withdrawn: withdrawn[name], count: r.counts()[name]}
+				got := moment{elapsed: m.elapsed, advertise: m.advertise, accepted: m.accepted, away: m.away, withdrawn: withdrawn[name], reloaded: m.reloaded, count: r.counts()[name]}
 				if diff := cmp.Diff(m, got, cmp.AllowUnexported(moment{})); diff != "" {
 					t.Errorf("\n%s\nmoment %d: -want, +got:\n%s", tc.reason, i, diff)
 				}
 				if waits := len(m.advertise) > 0 && !m.accepted && !m.away; waits == next.IsZero() {
 					t.Errorf("\n%s\nmoment %d: want a next time: %t, got %v", tc.reason, i, waits, next)
+				}
+				if m.reloaded {
+					r.reloaded(start.Add(m.elapsed))
 				}
 			}
 			if got := slices.Collect(maps.Keys(r)); len(got) > 1 {

@@ -19,10 +19,6 @@ const (
 	// maxAcceptPatience bounds the patience, which doubles each time: an administrator may approve
 	// the machine at any later time.
 	maxAcceptPatience = 30 * time.Minute
-
-	// withdrawFor is how long the service is withdrawn. Two seconds are enough, and no pause is
-	// too short (tailscale/tailscale#18821).
-	withdrawFor = 5 * time.Second
 )
 
 // readvertising withdraws services that control does not accept, each for a moment, by name: an
@@ -32,10 +28,10 @@ type readvertising map[string]*pending
 
 // A pending is a service that is advertised and not accepted.
 type pending struct {
-	start     time.Time // Since when the service is advertised and not accepted.
-	patience  time.Duration
-	withdrawn time.Time // Since when the service is withdrawn; zero while advertised.
-	count     int
+	start    time.Time // Since when the service is advertised and not accepted.
+	patience time.Duration
+	absence  absence // While the service is withdrawn.
+	count    int
 }
 
 // step returns those of the services to advertise that are withdrawn for a moment, and when
@@ -52,7 +48,7 @@ func (r readvertising) step(at time.Time, advertise []string, accepted map[strin
 			r[name] = p
 		}
 		p.step(at, accepted[name], reported)
-		if !p.withdrawn.IsZero() {
+		if p.absence.active() {
 			withdrawn[name] = true
 		}
 		next = earliest(at, next, p.due())
@@ -68,29 +64,38 @@ func (r readvertising) step(at time.Time, advertise []string, accepted map[strin
 func (p *pending) step(at time.Time, accepted, reported bool) {
 	switch {
 	case accepted:
-		p.start, p.withdrawn, p.patience = time.Time{}, time.Time{}, acceptPatience
+		p.start, p.patience = time.Time{}, acceptPatience
+		p.absence.end()
 	case !reported:
-		p.start, p.withdrawn = time.Time{}, time.Time{}
+		p.start = time.Time{}
+		p.absence.end()
 	case p.start.IsZero():
 		p.start = at
-	case p.withdrawn.IsZero() && !at.Before(p.due()):
-		p.withdrawn = at
+	case p.absence.over(at):
+		p.start, p.patience = at, min(2*p.patience, maxAcceptPatience)
+		p.absence.end()
+	case !p.absence.active() && !at.Before(p.due()):
+		p.absence.begin(at)
 		p.count++
-	case !p.withdrawn.IsZero() && !at.Before(p.due()):
-		p.start, p.withdrawn = at, time.Time{}
-		p.patience = min(2*p.patience, maxAcceptPatience)
 	}
 }
 
 // due returns when the service is withdrawn or advertised again, or zero for never.
 func (p *pending) due() time.Time {
 	switch {
-	case !p.withdrawn.IsZero():
-		return p.withdrawn.Add(withdrawFor)
+	case p.absence.active():
+		return p.absence.due()
 	case !p.start.IsZero():
 		return p.start.Add(p.patience)
 	}
 	return time.Time{}
+}
+
+// reloaded records that tailscaled has read its config.
+func (r readvertising) reloaded(at time.Time) {
+	for _, p := range r {
+		p.absence.reloaded(at)
+	}
 }
 
 // counts returns how often each service was withdrawn in this way.

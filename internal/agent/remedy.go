@@ -17,10 +17,6 @@ import (
 // minutes.
 const restartPatience = 5 * time.Minute
 
-// reloadPatience is how long tailscaled can take to read the config without a withdrawn service. On a machine
-// without processor time to spare it took longer than withdrawFor, so that control never saw the withdrawal.
-const reloadPatience = 30 * time.Second
-
 // A remedy is the action that the provider requests for a service without a primary host. The
 // provider requests it of one machine at a time. The zero value does nothing.
 type remedy struct {
@@ -28,10 +24,9 @@ type remedy struct {
 	text, handled string
 	request       meta.Remedy
 
-	// withdrawn is the service that is withdrawn for a moment, since withdrawnAt and until resumeAt.
-	withdrawn   string
-	withdrawnAt time.Time
-	resumeAt    time.Time
+	// withdrawn is the service that is withdrawn for a moment, and absence the moment.
+	withdrawn string
+	absence   absence
 
 	// restart reports that tailscaled is to restart once the drain is over.
 	restart bool
@@ -52,8 +47,9 @@ func (m *remedy) set(text string) error {
 // step returns the action to begin now, or "". dead reports whether a service has no primary host
 // as far as this machine knows, and idle whether it can act at all.
 func (m *remedy) step(at time.Time, dead func(service string) bool, idle bool) v1alpha1.RemedyAction {
-	if !m.resumeAt.IsZero() && !at.Before(m.resumeAt) {
-		m.withdrawn, m.withdrawnAt, m.resumeAt = "", time.Time{}, time.Time{}
+	if m.absence.over(at) {
+		m.withdrawn = ""
+		m.absence.end()
 	}
 	if m.text == m.handled || m.request.Service == "" || !at.Before(m.request.Deadline) || !idle || !dead(m.request.Service) {
 		return ""
@@ -61,16 +57,10 @@ func (m *remedy) step(at time.Time, dead func(service string) bool, idle bool) v
 	m.handled = m.text
 	switch m.request.Action {
 	case v1alpha1.RemedyActionAdvertise:
-		m.withdrawn, m.withdrawnAt, m.resumeAt = m.request.Service, at, at.Add(reloadPatience)
+		m.withdrawn = m.request.Service
+		m.absence.begin(at)
 	case v1alpha1.RemedyActionRestart:
 		m.restart = true
 	}
 	return m.request.Action
-}
-
-// reloaded records that tailscaled has read its config: the moment for which a service is withdrawn begins.
-func (m *remedy) reloaded(at time.Time) {
-	if m.withdrawn != "" {
-		m.resumeAt = earlier(at.Add(withdrawFor), m.withdrawnAt.Add(reloadPatience))
-	}
 }

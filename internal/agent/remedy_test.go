@@ -30,44 +30,6 @@ func request(t *testing.T, r meta.Remedy) string {
 	return string(b)
 }
 
-// TestRemedyReloaded checks that the service stays withdrawn until tailscaled has read the config without it, and
-// for a moment after that.
-func TestRemedyReloaded(t *testing.T) {
-	at := time.Unix(1000, 0).UTC()
-	dead := func(string) bool { return true }
-	cases := map[string]struct {
-		reason   string
-		reloaded []time.Duration
-		want     time.Duration
-	}{
-		"AtOnce":  {reason: "A moment is five seconds.", reloaded: []time.Duration{0}, want: withdrawFor},
-		"Slow":    {reason: "It begins when tailscaled has read the config.", reloaded: []time.Duration{20 * time.Second}, want: 25 * time.Second},
-		"Twice":   {reason: "The first reading may be that of an earlier config.", reloaded: []time.Duration{0, time.Second}, want: 6 * time.Second},
-		"Changes": {reason: "Other changes of the config do not prolong it forever.", reloaded: []time.Duration{0, 4 * time.Second, 29 * time.Second}, want: reloadPatience},
-		"Never":   {reason: "A tailscaled that does not answer does not keep the service withdrawn.", want: reloadPatience},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			m := &remedy{}
-			if err := m.set(request(t, meta.Remedy{Service: "svc:web", Action: v1alpha1.RemedyActionAdvertise, Deadline: at.Add(time.Minute)})); err != nil {
-				t.Fatalf("set(): %v", err)
-			}
-			m.step(at, dead, true)
-			for _, d := range tc.reloaded {
-				m.reloaded(at.Add(d))
-			}
-			m.step(at.Add(tc.want-time.Second), dead, true)
-			if m.withdrawn == "" {
-				t.Errorf("\n%s\nThe service is advertised again too early.", tc.reason)
-			}
-			m.step(at.Add(tc.want), dead, true)
-			if m.withdrawn != "" {
-				t.Errorf("\n%s\nThe service is not advertised again after %s.", tc.reason, tc.want)
-			}
-		})
-	}
-}
-
 func TestRemedy(t *testing.T) {
 	at := time.Unix(1000, 0).UTC()
 	advertise := meta.Remedy{Service: "svc:web", Action: v1alpha1.RemedyActionAdvertise, Deadline: at.Add(time.Minute)}

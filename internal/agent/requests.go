@@ -40,5 +40,5 @@ func (r *requests) read(annotations map[string]string, tn localapi.State) error 
 
 // due returns when a request ends, or zero.
 func (r *requests) due(at time.Time) time.Time {
-	return earliest(at, r.remedy.resumeAt, r.withdrawals.next(at))
+	return earliest(at, r.remedy.absence.due(), r.withdrawals.next(at))
 }
