@@ -113,6 +113,9 @@ type chaos struct {
 	// tailnet is the lab's tailnet, and foreign what others have in it and in the clusters.
 	tailnet *tailnetView
 
+	// calm has faults begin in turn.
+	calm calm
+
 	// start is what there was before the faults, and findings are the differences at the end.
 	start    inventory
 	findings []string
@@ -349,7 +352,7 @@ func (c *chaos) underLoads(ctx context.Context, fn func(ctx context.Context) err
 // control sends the requests without faults.
 func (c *chaos) control(ctx context.Context, _ *progress) error {
 	var err error
-	c.quiet, err = c.underLoads(ctx, func(ctx context.Context) error { return elapse(ctx, c.settings.Control) })
+	c.quiet, err = c.underLoads(ctx, func(ctx context.Context) error { return c.calm.learn(ctx, c.settings.Control) })
 	return err
 }
 

@@ -7,12 +7,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -149,7 +146,7 @@ func (c *chaos) playDeck(ctx context.Context, p *progress) error {
 				if err := elapse(ctx, time.Until(at)); err != nil {
 					return err
 				}
-				if err := calm(ctx, began.Add(c.settings.Limit)); err != nil {
+				if err := c.calm.wait(ctx, began.Add(c.settings.Limit)); err != nil {
 					return err
 				}
 				if time.Since(began) > c.settings.Limit {
@@ -191,59 +188,6 @@ func (c *chaos) strikeWith(ctx context.Context, p *progress, k card, r *rand.Ran
 	c.busiest = max(c.busiest, average)
 	c.strikes = append(c.strikes, *s)
 	return err
-}
-
-const (
-	// calmPressure is the share of the last ten seconds, in percent, in which a program waited for a processor, above
-	// which no fault begins: what is lost then is lost to the machine. The pods that faults end start again meanwhile.
-	calmPressure = 60
-
-	// calmEvery is the time between two looks.
-	calmEvery = 2 * time.Second
-)
-
-// calm waits until the machine has processors for the programs that run, at most until a time.
-func calm(ctx context.Context, deadline time.Time) error {
-	for time.Now().Before(deadline) {
-		b, err := os.ReadFile("/proc/pressure/cpu")
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // A kernel without pressure stall information.
-		}
-		if err != nil {
-			return errors.Wrap(err, "cannot read the pressure on this machine's processors")
-		}
-		pressure, err := pressureIn(string(b))
-		if err != nil || pressure < calmPressure {
-			return err
-		}
-		if err := elapse(ctx, calmEvery); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pressureIn returns avg10 of the line some of a file of pressure stall information (Documentation/accounting/psi.rst of
-// Linux), in percent.
-func pressureIn(text string) (float64, error) {
-	_, rest, ok := strings.Cut(text, "some avg10=")
-	if !ok {
-		return 0, errors.New("cannot find the pressure on this machine's processors")
-	}
-	value, _, _ := strings.Cut(rest, " ")
-	out, err := strconv.ParseFloat(value, 64)
-	return out, errors.Wrap(err, "cannot parse the pressure on this machine's processors")
-}
-
-// loadAverage returns how many programs have wanted a processor of this machine in the last minute.
-func loadAverage() (float64, error) {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return 0, errors.Wrap(err, "cannot read the load of this machine")
-	}
-	first, _, _ := strings.Cut(string(b), " ")
-	out, err := strconv.ParseFloat(first, 64)
-	return out, errors.Wrap(err, "cannot parse the load of this machine")
 }
 
 // joinWays returns the names of ways.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -140,8 +140,8 @@ func Write(ctx context.Context, cfg *rest.Config, namespace, name string, server
 	return credentials.NewWriter(kube, namespace, name, servers, log).Write(ctx)
 }
 
-func newClient(cfg *rest.Config) (kubernetes.Interface, error) {
-	kube, err := kubernetes.NewForConfig(cfg)
+func newClient(cfg *rest.Config) (*typedcorev1.CoreV1Client, error) {
+	kube, err := typedcorev1.NewForConfig(cfg)
 	return kube, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 }
 

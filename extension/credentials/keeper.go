@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -52,7 +52,7 @@ const (
 
 // A Keeper keeps the certificates of an extension.
 type Keeper struct {
-	kube            kubernetes.Interface
+	kube            typedcorev1.CoreV1Interface
 	namespace, name string
 	names           names
 	log             logging.Logger
@@ -69,7 +69,7 @@ type held struct {
 
 // NewKeeper returns the Keeper of an extension whose ServiceAccount and Service have that name. The
 // ServiceAccount owns the Secrets, which the provider has created without certificates.
-func NewKeeper(kube kubernetes.Interface, namespace, name string, log logging.Logger) *Keeper {
+func NewKeeper(kube typedcorev1.CoreV1Interface, namespace, name string, log logging.Logger) *Keeper {
 	k := &Keeper{kube: kube, namespace: namespace, name: name, log: log, clock: time.Now, names: names{client: objects.ExtensionClient(name), envoy: name + suffixEnvoy}}
 	for _, service := range []string{name, name + suffixEDS} {
 		host := service + "." + namespace
@@ -206,7 +206,7 @@ func (k *Keeper) publish(ctx context.Context, s set) error {
 // get returns a Secret of the extension. The provider creates it, because this account may write
 // only Secrets of these names (internal/controller/extension).
 func (k *Keeper) get(ctx context.Context, name string) (*corev1.Secret, error) {
-	o, err := k.kube.CoreV1().Secrets(k.namespace).Get(ctx, name, metav1.GetOptions{})
+	o, err := k.kube.Secrets(k.namespace).Get(ctx, name, metav1.GetOptions{})
 	if kerrors.IsNotFound(err) {
 		return nil, errors.Errorf("cannot use Secret %q: the provider has not created it; check that it runs, and may list and watch ServiceAccounts", name)
 	}
@@ -222,7 +222,7 @@ func (k *Keeper) get(ctx context.Context, name string) (*corev1.Secret, error) {
 // put writes a Secret from get with other data.
 func (k *Keeper) put(ctx context.Context, o *corev1.Secret, data map[string][]byte) error {
 	o.Data = data
-	_, err := k.kube.CoreV1().Secrets(k.namespace).Update(ctx, o, metav1.UpdateOptions{})
+	_, err := k.kube.Secrets(k.namespace).Update(ctx, o, metav1.UpdateOptions{})
 	return errors.Wrapf(err, "cannot write Secret %q", o.GetName())
 }
 

@@ -62,7 +62,7 @@ func cluster(t *testing.T, secrets ...runtime.Object) *fake.Clientset {
 
 func keeper(t *testing.T, kube *fake.Clientset, at time.Time) *Keeper {
 	t.Helper()
-	k := NewKeeper(kube, namespace, name, logging.NewNopLogger())
+	k := NewKeeper(kube.CoreV1(), namespace, name, logging.NewNopLogger())
 	k.clock = func() time.Time { return at }
 	if err := k.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestRun(t *testing.T) {
 
 // TestAbsent checks that the Keeper waits for the provider to create Secrets, and creates none.
 func TestAbsent(t *testing.T) {
-	err := NewKeeper(cluster(t), namespace, name, logging.NewNopLogger()).sync(t.Context())
+	err := NewKeeper(cluster(t).CoreV1(), namespace, name, logging.NewNopLogger()).sync(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "web-extension-certificates") || !strings.Contains(err.Error(), "provider") {
 		t.Errorf("want an error that names the Secret and who creates it, got %v", err)
 	}
@@ -277,7 +277,7 @@ func TestAbsent(t *testing.T) {
 func TestForeign(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-extension-client"}, Data: map[string][]byte{"password": []byte("x")}}
 	kube := cluster(t, created()[0], theirs)
-	err := NewKeeper(kube, namespace, name, logging.NewNopLogger()).sync(t.Context())
+	err := NewKeeper(kube.CoreV1(), namespace, name, logging.NewNopLogger()).sync(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "web-extension-client") || strings.Contains(err.Error(), "password") {
 		t.Errorf("want an error that names the Secret, got %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -36,7 +36,7 @@ const (
 // and the key of the first one in tls.key; NAME-tls, NAME-client and NAME-envoy have the certificates
 // of the servers, of Envoy Gateway and of Envoys, and the authorities in ca.crt.
 type Writer struct {
-	kube            kubernetes.Interface
+	kube            typedcorev1.CoreV1Interface
 	namespace, name string
 	names           names
 	log             logging.Logger
@@ -44,7 +44,7 @@ type Writer struct {
 }
 
 // NewWriter returns a Writer for an extension of that name. Its servers have the given DNS names.
-func NewWriter(kube kubernetes.Interface, namespace, name string, servers []string, log logging.Logger) *Writer {
+func NewWriter(kube typedcorev1.CoreV1Interface, namespace, name string, servers []string, log logging.Logger) *Writer {
 	return &Writer{
 		kube: kube, namespace: namespace, name: name, log: log, clock: time.Now,
 		// cert-manager's authority has the same name: Envoys accept its certificates by an earlier
@@ -100,7 +100,7 @@ type stored struct {
 
 // get returns a Secret of the extension.
 func (w *Writer) get(ctx context.Context, name string) (stored, error) {
-	o, err := w.kube.CoreV1().Secrets(w.namespace).Get(ctx, name, metav1.GetOptions{})
+	o, err := w.kube.Secrets(w.namespace).Get(ctx, name, metav1.GetOptions{})
 	if kerrors.IsNotFound(err) {
 		return stored{Secret: &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{LabelCertificates: w.name}},
@@ -125,13 +125,13 @@ func (w *Writer) put(ctx context.Context, o stored, data map[string][]byte) erro
 	}
 	o.Data = data
 	if !o.exists {
-		if _, err := w.kube.CoreV1().Secrets(w.namespace).Create(ctx, o.Secret, metav1.CreateOptions{}); err != nil {
+		if _, err := w.kube.Secrets(w.namespace).Create(ctx, o.Secret, metav1.CreateOptions{}); err != nil {
 			return errors.Wrapf(err, "cannot create Secret %q", o.GetName())
 		}
 		w.log.Info("Created the Secret", "secret", o.GetName())
 		return nil
 	}
-	if _, err := w.kube.CoreV1().Secrets(w.namespace).Update(ctx, o.Secret, metav1.UpdateOptions{}); err != nil {
+	if _, err := w.kube.Secrets(w.namespace).Update(ctx, o.Secret, metav1.UpdateOptions{}); err != nil {
 		return errors.Wrapf(err, "cannot update Secret %q", o.GetName())
 	}
 	w.log.Info("Renewed the Secret", "secret", o.GetName())

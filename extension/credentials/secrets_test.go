@@ -42,7 +42,7 @@ func (r *recorder) WithValues(keysAndValues ...any) logging.Logger {
 }
 
 func writer(kube *fake.Clientset, at time.Time, log logging.Logger, servers ...string) *Writer {
-	w := NewWriter(kube, namespace, name, servers, log)
+	w := NewWriter(kube.CoreV1(), namespace, name, servers, log)
 	w.clock = func() time.Time { return at }
 	return w
 }

@@ -158,7 +158,7 @@ func TestConfigMapWatcher(t *testing.T) {
 		return func(c *parse.ConfigMap) bool { return c != nil && c.Problem == p }
 	}
 	s := newStore[parse.ConfigMap](ca)
-	settled := run(t, NewConfigMapWatcher(configMapStore{s}, extension, logging.NewNopLogger()))
+	settled := run(t, NewConfigMapWatcher(configMapStore{s}, extension.CoreV1(), logging.NewNopLogger()))
 	s.until(t, "without a Role", ca, problem(parse.UnreadableConfigMap(ca).Problem))
 	<-settled
 
@@ -193,7 +193,7 @@ func TestSecretWatcher(t *testing.T) {
 	admin, extension := startServer(t)
 	client, other := types.NamespacedName{Namespace: "default", Name: "client"}, types.NamespacedName{Namespace: "default", Name: "other"}
 	s := newStore[ir.CertificateSecret](client)
-	settled := run(t, NewSecretWatcher(secretStore{s}, extension, logging.NewNopLogger()))
+	settled := run(t, NewSecretWatcher(secretStore{s}, extension.CoreV1(), logging.NewNopLogger()))
 	s.until(t, "without a Role", client, because(ir.ReasonNotReadable))
 	<-settled
 

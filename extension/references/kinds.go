@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -65,15 +65,15 @@ type SecretStore interface {
 type SecretWatcher = Watcher[*corev1.Secret, ir.CertificateSecret]
 
 // NewSecretWatcher returns a watcher of Secrets that Run starts.
-func NewSecretWatcher(s SecretStore, kube kubernetes.Interface, log logging.Logger) *SecretWatcher {
+func NewSecretWatcher(s SecretStore, kube typedcorev1.CoreV1Interface, log logging.Logger) *SecretWatcher {
 	return &SecretWatcher{log: log, kind: kind[*corev1.Secret, ir.CertificateSecret]{
 		name: parse.KindSecret, object: &corev1.Secret{},
 		wanted: s.Secrets, changed: s.SecretsChanged(), set: s.SetSecret, unreadable: ir.UnreadableSecret,
 		list: func(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
-			return kube.CoreV1().Secrets(namespace).List(ctx, o)
+			return kube.Secrets(namespace).List(ctx, o)
 		},
 		watch: func(ctx context.Context, namespace string, o metav1.ListOptions) (kwatch.Interface, error) {
-			return kube.CoreV1().Secrets(namespace).Watch(ctx, o)
+			return kube.Secrets(namespace).Watch(ctx, o)
 		},
 		read: readSecret,
 	}}
@@ -119,15 +119,15 @@ type ConfigMapStore interface {
 type ConfigMapWatcher = Watcher[*corev1.ConfigMap, parse.ConfigMap]
 
 // NewConfigMapWatcher returns a watcher of ConfigMaps that Run starts.
-func NewConfigMapWatcher(s ConfigMapStore, kube kubernetes.Interface, log logging.Logger) *ConfigMapWatcher {
+func NewConfigMapWatcher(s ConfigMapStore, kube typedcorev1.CoreV1Interface, log logging.Logger) *ConfigMapWatcher {
 	return &ConfigMapWatcher{log: log, kind: kind[*corev1.ConfigMap, parse.ConfigMap]{
 		name: parse.KindConfigMap, object: &corev1.ConfigMap{},
 		wanted: s.ConfigMaps, changed: s.ConfigMapsChanged(), set: s.SetConfigMap, unreadable: parse.UnreadableConfigMap,
 		list: func(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
-			return kube.CoreV1().ConfigMaps(namespace).List(ctx, o)
+			return kube.ConfigMaps(namespace).List(ctx, o)
 		},
 		watch: func(ctx context.Context, namespace string, o metav1.ListOptions) (kwatch.Interface, error) {
-			return kube.CoreV1().ConfigMaps(namespace).Watch(ctx, o)
+			return kube.ConfigMaps(namespace).Watch(ctx, o)
 		},
 		read: func(n types.NamespacedName, o *corev1.ConfigMap) func(at time.Time) (parse.ConfigMap, time.Time) {
 			c, err := s.ReadConfigMap(n, o)

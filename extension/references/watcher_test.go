@@ -68,7 +68,7 @@ func settle(t *testing.T, a *absent, kube kubernetes.Interface) {
 	ctx, cancel := context.WithCancel(t.Context())
 	settled, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- NewConfigMapWatcher(a, kube, logging.NewNopLogger()).Run(ctx, func() { close(settled) })
+		ended <- NewConfigMapWatcher(a, kube.CoreV1(), logging.NewNopLogger()).Run(ctx, func() { close(settled) })
 	}()
 	<-settled
 	cancel()
@@ -139,7 +139,7 @@ func TestLargeObject(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- NewConfigMapWatcher(a, kube, logging.NewNopLogger()).Run(ctx, func() {}) }()
+		go func() { ended <- NewConfigMapWatcher(a, kube.CoreV1(), logging.NewNopLogger()).Run(ctx, func() {}) }()
 		synctest.Wait()
 
 		tracker, configMaps := kube.Tracker(), corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -232,7 +232,7 @@ func TestPace(t *testing.T) {
 		kube := fake.NewClientset()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- NewConfigMapWatcher(f, kube, logging.NewNopLogger()).Run(ctx, func() {}) }()
+		go func() { ended <- NewConfigMapWatcher(f, kube.CoreV1(), logging.NewNopLogger()).Run(ctx, func() {}) }()
 		const flipping, honest, seconds = "hostile", "shop", 4
 		want := func(names ...types.NamespacedName) {
 			f.mu.Lock()
@@ -274,8 +274,8 @@ func TestWatchCost(t *testing.T) {
 		Run(ctx context.Context, settled func()) error
 	}
 	cases := map[string]func(a *absent) watcher{
-		"Secrets":    func(a *absent) watcher { return NewSecretWatcher(a, fake.NewClientset(), logging.NewNopLogger()) },
-		"ConfigMaps": func(a *absent) watcher { return NewConfigMapWatcher(a, fake.NewClientset(), logging.NewNopLogger()) },
+		"Secrets":    func(a *absent) watcher { return NewSecretWatcher(a, fake.NewClientset().CoreV1(), logging.NewNopLogger()) },
+		"ConfigMaps": func(a *absent) watcher { return NewConfigMapWatcher(a, fake.NewClientset().CoreV1(), logging.NewNopLogger()) },
 	}
 	const count, most = 200, 2
 	for name, run := range cases {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,7 +92,7 @@ func NewKubernetes(api *API, kinds map[string]client.Object, w Writes, store *in
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}
-	kube, err := kubernetes.NewForConfig(namedConfig(api.Config))
+	kube, err := typedcorev1.NewForConfig(namedConfig(api.Config))
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client that reads Secrets and ConfigMaps")
 	}

@@ -13,7 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -42,7 +42,7 @@ type Leader struct {
 
 // New returns a Leader that Run starts, of the replicas that contend for a Lease of a namespace.
 func New(cfg *rest.Config, namespace, lease string, t Timing, duties []Duty) (*Leader, error) {
-	leases, err := kubernetes.NewForConfig(cfg)
+	leases, err := typedcoordinationv1.NewForConfig(cfg)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}
@@ -52,7 +52,7 @@ func New(cfg *rest.Config, namespace, lease string, t Timing, duties []Duty) (*L
 	}
 	return &Leader{timing: t, duties: duties, lock: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: lease},
-		Client:     leases.CoordinationV1(),
+		Client:     leases,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}}, nil
 }
