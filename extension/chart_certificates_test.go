@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -96,15 +95,11 @@ func TestChartJobFlags(t *testing.T) {
 
 func parseFlags(t *testing.T, args []string) *CLI {
 	t.Helper()
-	cli := &CLI{}
-	parser, err := kong.New(cli, kong.Vars{"version": "v0.0.0"}, kong.Exit(func(int) { t.Error("the flags make the binary exit") }))
+	cli, err := program().Parse(args, func(string) (string, bool) { return "", false })
 	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parser.Parse(args); err != nil {
 		t.Fatalf("the binary refuses %v: %v", args, err)
 	}
-	return cli
+	return cli.(*CLI)
 }
 
 // An installation is the chart's release on a real API server.

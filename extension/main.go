@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
 	_ "golang.org/x/crypto/x509roots/fallback" // For probes and traces: the image holds no certificates.
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/certificates"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/flags"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -43,8 +43,7 @@ const gcPercent = 50
 
 // CLI of the extension. Every flag can be set by environment variable.
 type CLI struct {
-	Version kong.VersionFlag `help:"Print the version and exit."`
-	Debug   bool             `help:"Log more: each unknown endpoint list, and each broken stream." env:"DEBUG"`
+	Debug bool `help:"Log more: each unknown endpoint list, and each broken stream." env:"DEBUG"`
 
 	HooksAddress    string `help:"Address to serve Envoy Gateway's hooks on: HOST:PORT, or unix:PATH for a socket. Its extensionManager.service must lead here." default:":5005" env:"HOOKS_ADDRESS" group:"Hooks"`
 	HooksTLS        string `help:"Folder with tls.crt and tls.key of the hook server, such as a mounted Secret; read again after changes." name:"hooks-tls" env:"HOOKS_TLS" placeholder:"DIR" group:"Hooks"`
@@ -198,12 +197,9 @@ func (c *CLI) Run() error {
 	return app.Run(ctx, c.options(), log)
 }
 
-func main() {
-	ctx := kong.Parse(&CLI{},
-		kong.Name("extension"),
-		kong.Description(description),
-		kong.UsageOnError(),
-		kong.Vars{"version": version.Version},
-	)
-	ctx.FatalIfErrorf(ctx.Run())
+// program returns the extension's command line.
+func program() flags.Program {
+	return flags.Program{Name: "extension", Description: description, Version: version.Version, Commands: []flags.Command{{Flags: &CLI{}}}}
 }
+
+func main() { program().Main() }

@@ -21,7 +21,7 @@ type CheckCmd struct {
 
 // Run writes the report. It never fails because of what it found: the agent reports that, and
 // tailscaled may run nevertheless.
-func (c *CheckCmd) Run() error { //nolint:unparam // kong requires an error.
+func (c *CheckCmd) Run() error {
 	log := logs.New(logs.Options{})
 	service := netip.AddrPort{}
 	if c.Services {

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
 	oteltrace "go.opentelemetry.io/otel/trace"
 	_ "golang.org/x/crypto/x509roots/fallback" // For backends with protocol HTTPS: the image holds no certificates.
 	"golang.org/x/sync/errgroup"
@@ -29,6 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/flags"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/sidecar"
@@ -45,16 +45,6 @@ In a pod for egress it listens on the ports of its egress ConfigMap and dials th
 If it has a zone, it resolves the names in it for devices of the tailnet.
 
 HTTP: /startupz reports whether containerboot may start, or what is missing; /readyz and /healthz are for kubelet; /tailscalez is kubelet's liveness probe of the tailscale container, which fails if that does not respond or if the provider asks for another attempt of a machine that cannot log in; /drainedz responds when services that the command prestop withdrew have no clients left and connections into the tailnet have ended; /metrics is for Prometheus.`
-
-// CLI of the agent. Without a command it runs the agent.
-type CLI struct {
-	Version kong.VersionFlag `help:"Print the version and exit."`
-
-	Run     RunCmd     `cmd:"" default:"withargs" help:"Run beside tailscaled until stopped. This is the default command."`
-	PreStop PreStopCmd `cmd:"" name:"prestop" help:"Make the agent of this pod withdraw all services, because the pod is about to stop: kubelet's pre-stop hook. If the pod does not stop, the agent advertises them again after the grace period."`
-	Check   CheckCmd   `cmd:"" help:"Find out whether Kernel networking works on the pod's node, in an init container, and write a report for the agent."`
-	Network NetworkCmd `cmd:"" help:"Prepare the pod for Kernel networking, in an init container: enable IP forwarding in the kernel, unless it is enabled."`
-}
 
 // RunCmd runs the agent. Every flag can be set by environment variable, which is
 // how the pods that the TailscaleEndpoints function composes do it.
@@ -207,15 +197,21 @@ func podAddress(port int) string {
 	return net.JoinHostPort(os.Getenv("POD_IP"), strconv.Itoa(port))
 }
 
-func main() {
-	ctx := kong.Parse(&CLI{},
-		kong.Name("agent"),
-		kong.Description(description),
-		kong.UsageOnError(),
-		kong.Vars{
-			"version": version.Version, "pod_name": os.Getenv("POD_NAME"),
-			"listen": podAddress(sidecar.PortAgent), "hooks_socket": sidecar.FileHooks, "network_report": sidecar.FileNetworkReport,
+// program returns the agent's command line.
+func program() flags.Program {
+	return flags.Program{
+		Name: "agent", Description: description, Version: version.Version,
+		Vars: map[string]string{
+			"pod_name": os.Getenv("POD_NAME"),
+			"listen":   podAddress(sidecar.PortAgent), "hooks_socket": sidecar.FileHooks, "network_report": sidecar.FileNetworkReport,
 		},
-	)
-	ctx.FatalIfErrorf(ctx.Run())
+		Commands: []flags.Command{
+			{Name: "run", Flags: &RunCmd{}, Help: "Run beside tailscaled until stopped. This is the default command."},
+			{Name: "prestop", Flags: &PreStopCmd{}, Help: "Make the agent of this pod withdraw all services, because the pod is about to stop: kubelet's pre-stop hook. If the pod does not stop, the agent advertises them again after the grace period."},
+			{Name: "check", Flags: &CheckCmd{}, Help: "Find out whether Kernel networking works on the pod's node, in an init container, and write a report for the agent."},
+			{Name: "network", Flags: &NetworkCmd{}, Help: "Prepare the pod for Kernel networking, in an init container: enable IP forwarding in the kernel, unless it is enabled."},
+		},
+	}
 }
+
+func main() { program().Main() }

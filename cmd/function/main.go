@@ -7,10 +7,9 @@ package main
 import (
 	"cmp"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/tailscale-gateway/tailscale-gateway/functions"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/flags"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -22,8 +21,6 @@ A step without an input composes its composite. In the pipeline of any other com
 // CLI of the function.
 type CLI struct {
 	compose.Server
-
-	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" help:"Namespaces in which Envoy Gateway runs, separated by commas. A Gateway's Service must be in one of them, or in the Gateway's namespace. The Envoy proxies and the extension in them may connect to egress proxies whose networkPolicy names no clients."`
 
@@ -46,8 +43,9 @@ func (c *CLI) extensionImage() string {
 }
 
 func main() {
-	ctx := kong.Parse(&CLI{},
-		kong.Description(description),
-		kong.Vars{"version": version.Version, "registry": products.Organization})
-	ctx.FatalIfErrorf(ctx.Run())
+	flags.Program{
+		Name: "function", Description: description, Version: version.Version,
+		Vars:     map[string]string{"registry": products.Organization},
+		Commands: []flags.Command{{Flags: &CLI{}}},
+	}.Main()
 }

@@ -7,19 +7,16 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/provider"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// flags of the provider. Those that most providers have are called as theirs.
-type flags struct {
-	Debug          bool             `env:"DEBUG" help:"Enable the debug log, in addition to messages for operators." short:"d"`
-	LeaderElection bool             `env:"LEADER_ELECTION" help:"Make only one of several replicas active." short:"l"`
-	Version        kong.VersionFlag `help:"Print the version and quit."`
+// runCmd runs the provider. Its flags that most providers have are called as theirs.
+type runCmd struct {
+	Debug          bool `env:"DEBUG" help:"Enable the debug log, in addition to messages for operators." short:"d"`
+	LeaderElection bool `env:"LEADER_ELECTION" help:"Make only one of several replicas active." short:"l"`
 
 	Poll             time.Duration `default:"1m" env:"POLL" group:"Pace" help:"How often each managed resource is checked for drift."`
 	Sync             time.Duration `default:"1h" env:"SYNC" group:"Pace" help:"How often all objects are reconciled, changed or not." short:"s"`
@@ -52,32 +49,32 @@ type flags struct {
 	PprofAddress    string        `default:"0" env:"PPROF_ADDRESS" group:"Endpoints" help:"Address of /debug/pprof, such as 127.0.0.1:6060; 0 disables it. Clients that reach it can read memory."`
 }
 
-func (f *flags) options() provider.Options {
+func (c *runCmd) options() provider.Options {
 	return provider.Options{
-		Debug:              f.Debug,
-		LeaderElection:     f.LeaderElection,
-		Poll:               f.Poll,
-		Sync:               f.Sync,
-		PollStateMetric:    f.PollStateMetric,
-		MaxReconcileRate:   f.MaxReconcileRate,
-		APIRate:            f.APIRate,
-		APIBurst:           f.APIBurst,
-		ListMaxAge:         f.ListMaxAge,
-		CABundle:           f.CABundle,
-		AllowedHosts:       f.AllowedHosts,
-		WatchNamespaces:    f.WatchNamespaces,
-		Namespace:          f.Namespace,
-		Images:             proxy.Images{Tailscale: f.TailscaleImage, Agent: f.agentImage(), PullSecrets: f.ImagePullSecrets},
-		ManagementPolicies: f.EnableManagementPolicies,
-		ChangeLogs:         f.EnableChangelogs,
-		ChangeLogsSocket:   f.ChangelogsSocketPath,
-		MetricsAddress:     f.MetricsAddress,
-		HealthAddress:      f.HealthAddress,
-		ProfileAddress:     f.PprofAddress,
+		Debug:              c.Debug,
+		LeaderElection:     c.LeaderElection,
+		Poll:               c.Poll,
+		Sync:               c.Sync,
+		PollStateMetric:    c.PollStateMetric,
+		MaxReconcileRate:   c.MaxReconcileRate,
+		APIRate:            c.APIRate,
+		APIBurst:           c.APIBurst,
+		ListMaxAge:         c.ListMaxAge,
+		CABundle:           c.CABundle,
+		AllowedHosts:       c.AllowedHosts,
+		WatchNamespaces:    c.WatchNamespaces,
+		Namespace:          c.Namespace,
+		Images:             proxy.Images{Tailscale: c.TailscaleImage, Agent: c.agentImage(), PullSecrets: c.ImagePullSecrets},
+		ManagementPolicies: c.EnableManagementPolicies,
+		ChangeLogs:         c.EnableChangelogs,
+		ChangeLogsSocket:   c.ChangelogsSocketPath,
+		MetricsAddress:     c.MetricsAddress,
+		HealthAddress:      c.HealthAddress,
+		ProfileAddress:     c.PprofAddress,
 	}
 }
 
 // agentImage returns the image of the agent.
-func (f *flags) agentImage() string {
-	return cmp.Or(f.AgentImage, products.Belonging(f.ImageRegistry, products.Agent, version.Version))
+func (c *runCmd) agentImage() string {
+	return cmp.Or(c.AgentImage, products.Belonging(c.ImageRegistry, products.Agent, version.Version))
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
@@ -31,15 +30,11 @@ func TestImages(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := &flags{}
-			parser, err := kong.New(f, variables())
+			run, err := program().Parse(tc.args, func(string) (string, bool) { return "", false })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := parser.Parse(tc.args); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, f.options().Images); diff != "" {
+			if diff := cmp.Diff(tc.want, run.(*runCmd).options().Images); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})

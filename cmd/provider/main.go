@@ -9,10 +9,10 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/alecthomas/kong"
 	_ "golang.org/x/crypto/x509roots/fallback" // The image holds no certificates: these serve where the system has none.
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/flags"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/provider"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
@@ -30,21 +30,21 @@ tailnet share one list of services and one of devices, so more resources cost no
 // decoding lists and objects leaves behind, so its peak is what counts.
 const gcPercent = 50
 
-func main() {
+// program returns the provider's command line.
+func program() flags.Program {
+	return flags.Program{
+		Name: "provider", Description: description, Version: version.Version,
+		Vars:     map[string]string{"registry": products.Organization, "tailscale_image": products.Tailscale},
+		Commands: []flags.Command{{Flags: &runCmd{}}},
+	}
+}
+
+// Run runs the provider until it gets a signal to terminate.
+func (c *runCmd) Run() error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	f := &flags{}
-	k := kong.Parse(f,
-		kong.Name("provider"),
-		kong.Description(description),
-		variables(),
-		kong.UsageOnError(),
-	)
-	k.FatalIfErrorf(provider.Run(ctrl.SetupSignalHandler(), f.options()))
+	return provider.Run(ctrl.SetupSignalHandler(), c.options())
 }
 
-// variables returns the values that help texts and defaults of flags name.
-func variables() kong.Vars {
-	return kong.Vars{"version": version.Version, "registry": products.Organization, "tailscale_image": products.Tailscale}
-}
+func main() { program().Main() }

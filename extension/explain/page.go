@@ -5,9 +5,7 @@ package explain
 
 import (
 	"bytes"
-	_ "embed"
 	"encoding/json"
-	"html/template"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,11 +23,6 @@ const (
 	// policy of the page: it has no script, and loads nothing.
 	policy = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-
-//go:embed page.html
-var pageHTML string
-
-var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
 // A Page serves overviews and answers.
 type Page struct {
@@ -53,13 +46,6 @@ func NewPage(snapshot func() *ir.Snapshot, probes Probes, reports Reports, setti
 func (p *Page) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", p.html)
 	mux.HandleFunc("GET /explain", p.json)
-}
-
-// A view is the input of the page's template.
-type view struct {
-	Overview
-	Answer *Answer
-	Query  Query
 }
 
 // read returns the query of a request, if it has one.
@@ -108,7 +94,7 @@ func (p *Page) html(w http.ResponseWriter, r *http.Request) {
 	}
 	// The page is rendered completely first: half a page is worse than an error.
 	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, v); err != nil {
+	if err := v.page().Render(&b); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

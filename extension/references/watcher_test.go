@@ -274,8 +274,12 @@ func TestWatchCost(t *testing.T) {
 		Run(ctx context.Context, settled func()) error
 	}
 	cases := map[string]func(a *absent) watcher{
-		"Secrets":    func(a *absent) watcher { return NewSecretWatcher(a, fake.NewClientset().CoreV1(), logging.NewNopLogger()) },
-		"ConfigMaps": func(a *absent) watcher { return NewConfigMapWatcher(a, fake.NewClientset().CoreV1(), logging.NewNopLogger()) },
+		"Secrets": func(a *absent) watcher {
+			return NewSecretWatcher(a, fake.NewClientset().CoreV1(), logging.NewNopLogger())
+		},
+		"ConfigMaps": func(a *absent) watcher {
+			return NewConfigMapWatcher(a, fake.NewClientset().CoreV1(), logging.NewNopLogger())
+		},
 	}
 	const count, most = 200, 2
 	for name, run := range cases {

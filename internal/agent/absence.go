@@ -34,7 +34,7 @@ func (a *absence) begin(at time.Time) { *a = absence{start: at} }
 func (a *absence) end() { *a = absence{} }
 
 // reloaded records that tailscaled has read its config. The first reading may be that of a config with
-// the service, so each one begins the moment anew.
+// the service, so each one begins the moment again.
 func (a *absence) reloaded(at time.Time) {
 	if a.active() {
 		a.reload = at

@@ -83,12 +83,13 @@ const (
 func All() []Product {
 	return []Product{
 		// Each proxy pod has an agent, so it has no more than it needs: no methods of managed resources,
-		// which need controller-runtime, and no pages with traces of gRPC or events of tailscaled's
-		// packages, which need html/template.
+		// which need controller-runtime, and, like others, no pages with traces of gRPC or events of
+		// tailscaled's packages. These need html/template, which finds methods by name, so that the linker
+		// keeps all.
 		{Name: Agent, Kind: KindImage, Main: "./cmd/agent", Tags: []string{"agent", "grpcnotrace", "ts_omit_debugeventbus"}},
-		{Name: Extension, Kind: KindImage, Main: "./extension"},
+		{Name: Extension, Kind: KindImage, Main: "./extension", Tags: []string{"grpcnotrace"}},
 		{Name: Provider, Kind: KindProvider, Main: "./cmd/provider", Package: "package/provider"},
-		{Name: Function, Kind: KindFunction, Main: "./cmd/function", Package: "package/function"},
+		{Name: Function, Kind: KindFunction, Main: "./cmd/function", Tags: []string{"grpcnotrace"}, Package: "package/function"},
 		{Name: Configuration, Kind: KindConfiguration, Package: "package/configuration", Flavour: FlavourNamespaced},
 		{Name: ConfigurationClaims, Kind: KindConfiguration, Package: "package/configuration-claims", Flavour: FlavourClaims},
 	}
