@@ -242,26 +242,26 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// TestPressureIn checks that the pressure on the processors is read from what Linux says about it.
-func TestPressureIn(t *testing.T) {
+// TestWaitsIn checks that the time for which programs waited is read from what Linux says about it.
+func TestWaitsIn(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		text   string
-		want   float64
+		want   time.Duration
 		err    error
 	}{
-		"Linux": {reason: "The line some counts.", text: "some avg10=13.57 avg60=25.89 avg300=67.46 total=3233191125\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n", want: 13.57},
-		"Other": {reason: "Another text has no pressure.", text: "full avg10=0.00\n", err: cmpopts.AnyError},
-		"Empty": {reason: "A number is missing.", text: "some avg10= avg60=0\n", err: cmpopts.AnyError},
+		"Linux": {reason: "The line some counts.", text: "some avg10=13.57 avg60=25.89 avg300=67.46 total=3233191125\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n", want: 3233191125 * time.Microsecond},
+		"Other": {reason: "Another line does not count.", text: "full avg10=0.00 total=1\n", err: cmpopts.AnyError},
+		"Empty": {reason: "A number is missing.", text: "some avg10=0.00 total=\n", err: cmpopts.AnyError},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := pressureIn(tc.text)
+			got, err := waitsIn(tc.text)
 			if diff := cmp.Diff(tc.err, err, cmpopts.EquateErrors()); diff != "" {
-				t.Fatalf("\n%s\npressureIn(...): -want error, +got error:\n%s", tc.reason, diff)
+				t.Fatalf("\n%s\nwaitsIn(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
 			if got != tc.want {
-				t.Errorf("\n%s\npressureIn(...): want %v, got %v", tc.reason, tc.want, got)
+				t.Errorf("\n%s\nwaitsIn(...): want %v, got %v", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -23,15 +23,16 @@ const (
 	// calmMost is the pressure above which no fault begins, in percent: nearly all the time, a program waits.
 	calmMost = 95
 
-	// calmPause is the time between two looks, and between two faults.
-	calmPause = 2 * time.Second
+	// calmLook is the time for which the pressure is measured before a fault begins, and so the least time between
+	// two faults.
+	calmLook = 3 * time.Second
 )
 
 // A calm has faults begin in turn, and while the machine has processors for the programs that run. The pods that a
 // fault ends start again, which takes a small machine longer than the time to the next fault: requests would be lost
 // to the machine, and not to the fault.
 //
-// The pressure is the share of the last ten seconds in which a program waited for a processor.
+// The pressure is the share of a time in which a program waited for a processor.
 type calm struct {
 	// most is the pressure at which a fault may begin, in percent. Zero means any.
 	most float64
@@ -45,10 +46,7 @@ func (c *calm) wait(ctx context.Context, deadline time.Time) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	for time.Now().Before(deadline) {
-		if err := elapse(ctx, calmPause); err != nil {
-			return err
-		}
-		pressure, err := pressureOnCPUs()
+		pressure, err := pressureFor(ctx, calmLook)
 		if err != nil || c.most == 0 || pressure <= c.most {
 			return err
 		}
@@ -58,25 +56,31 @@ func (c *calm) wait(ctx context.Context, deadline time.Time) error {
 
 // learn measures the pressure of the loads alone for a time, and sets most.
 func (c *calm) learn(ctx context.Context, d time.Duration) error {
-	end := time.Now().Add(d)
-	sum, n := 0.0, 0
-	for time.Now().Before(end) {
-		if err := elapse(ctx, min(time.Until(end), calmPause)); err != nil {
-			return err
-		}
-		pressure, err := pressureOnCPUs()
-		if err != nil {
-			return err
-		}
-		sum, n = sum+pressure, n+1
+	if d == 0 {
+		return nil
 	}
-	c.most = min(sum/float64(max(n, 1))+calmMargin, calmMost)
-	return nil
+	pressure, err := pressureFor(ctx, d)
+	c.most = min(pressure+calmMargin, calmMost)
+	return err
 }
 
-// pressureOnCPUs returns the pressure on this machine's processors in percent. It is zero on a kernel without pressure
-// stall information.
-func pressureOnCPUs() (float64, error) {
+// pressureFor measures the pressure on this machine's processors for a time, in percent. It is zero on a kernel
+// without pressure stall information.
+func pressureFor(ctx context.Context, d time.Duration) (float64, error) {
+	earlier, err := waits()
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	if err := elapse(ctx, d); err != nil {
+		return 0, err
+	}
+	later, err := waits()
+	return 100 * float64(later-earlier) / float64(time.Since(start)), err
+}
+
+// waits returns for how long a program of this machine has waited for a processor since the start.
+func waits() (time.Duration, error) {
 	b, err := os.ReadFile("/proc/pressure/cpu")
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -84,19 +88,19 @@ func pressureOnCPUs() (float64, error) {
 	if err != nil {
 		return 0, errors.Wrap(err, "cannot read the pressure on this machine's processors")
 	}
-	return pressureIn(string(b))
+	return waitsIn(string(b))
 }
 
-// pressureIn returns avg10 of the line some of a file of pressure stall information (Documentation/accounting/psi.rst of
-// Linux), in percent.
-func pressureIn(text string) (float64, error) {
-	_, rest, ok := strings.Cut(text, "some avg10=")
-	if !ok {
+// waitsIn returns total of the line some, in microseconds, of a file of pressure stall information
+// (Documentation/accounting/psi.rst of Linux).
+func waitsIn(text string) (time.Duration, error) {
+	line, _, _ := strings.Cut(text, "\n")
+	_, value, ok := strings.Cut(line, " total=")
+	if !ok || !strings.HasPrefix(line, "some ") {
 		return 0, errors.New("cannot find the pressure on this machine's processors")
 	}
-	value, _, _ := strings.Cut(rest, " ")
-	out, err := strconv.ParseFloat(value, 64)
-	return out, errors.Wrap(err, "cannot parse the pressure on this machine's processors")
+	n, err := strconv.ParseInt(value, 10, 64)
+	return time.Duration(n) * time.Microsecond, errors.Wrap(err, "cannot parse the pressure on this machine's processors")
 }
 
 // loadAverage returns how many programs have wanted a processor of this machine in the last minute.

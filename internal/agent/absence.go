@@ -33,10 +33,11 @@ func (a *absence) begin(at time.Time) { *a = absence{start: at} }
 // end advertises the service again.
 func (a *absence) end() { *a = absence{} }
 
-// reloaded records that tailscaled has read its config. The first reading may be that of a config with
-// the service, so each one begins the moment again.
-func (a *absence) reloaded(at time.Time) {
-	if a.active() {
+// reloaded records that tailscaled has read its config, on a request of a time. The first reading may be that
+// of a config with the service, so each one begins the moment again. One that was requested before the service
+// was withdrawn does not count.
+func (a *absence) reloaded(request, at time.Time) {
+	if a.active() && !request.Before(a.start) {
 		a.reload = at
 	}
 }

@@ -17,12 +17,14 @@ func TestAbsence(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		reloaded []time.Duration
+		took     time.Duration // How long each reading took.
 		want     time.Duration
 	}{
 		"AtOnce":  {reason: "A moment is five seconds.", reloaded: []time.Duration{0}, want: withdrawFor},
 		"Slow":    {reason: "It begins when tailscaled has read the config.", reloaded: []time.Duration{20 * time.Second}, want: 25 * time.Second},
 		"Twice":   {reason: "The first reading may be that of an earlier config.", reloaded: []time.Duration{0, time.Second}, want: 6 * time.Second},
 		"Changes": {reason: "Other changes of the config do not prolong it forever.", reloaded: []time.Duration{0, 4 * time.Second, 29 * time.Second}, want: reloadPatience},
+		"Earlier": {reason: "A reading that was requested before does not count.", reloaded: []time.Duration{6 * time.Second}, took: 8 * time.Second, want: reloadPatience},
 		"Never":   {reason: "A tailscaled that does not answer does not keep the service withdrawn.", want: reloadPatience},
 	}
 	for name, tc := range cases {
@@ -30,7 +32,7 @@ func TestAbsence(t *testing.T) {
 			a := &absence{}
 			a.begin(at)
 			for _, d := range tc.reloaded {
-				a.reloaded(at.Add(d))
+				a.reloaded(at.Add(d-tc.took), at.Add(d))
 			}
 			if diff := cmp.Diff(at.Add(tc.want), a.due()); diff != "" {
 				t.Errorf("\n%s\ndue(): -want, +got:\n%s", tc.reason, diff)

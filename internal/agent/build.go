@@ -32,11 +32,11 @@ const fileTLS = "tls.json"
 
 // newWatcher returns the watcher of tailscaled, which fills peers in an egress pod.
 func (a *Agent) newWatcher(ctx context.Context, peers *localapi.Peers) *localapi.Watcher {
-	o := []localapi.WatcherOption{localapi.WithReloaded(func() {
+	o := []localapi.WatcherOption{localapi.WithReloaded(func(request time.Time) {
 		a.do(ctx, func(l *loop) {
 			l.drains.current.withdrawn(time.Now())
-			l.requests.remedy.absence.reloaded(time.Now())
-			l.readvertise.services.reloaded(time.Now())
+			l.requests.remedy.absence.reloaded(request, time.Now())
+			l.readvertise.services.reloaded(request, time.Now())
 		})
 	})}
 	if a.opts.Egress.ConfigMap != "" {

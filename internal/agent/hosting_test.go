@@ -45,8 +45,8 @@ func TestHosting(t *testing.T) {
 		},
 		"NeverApproved": {
 			{reason: "Control has not accepted the machine.", tailnet: pending, services: web, want: waiting},
-			{reason: "Somebody may approve it.", elapsed: 59 * time.Second, tailnet: pending, services: web, want: waiting},
-			{reason: "Rollouts must not wait for ever.", elapsed: time.Minute, tailnet: pending, services: web},
+			{reason: "Somebody may approve it.", elapsed: DefaultPauses().Accept - time.Second, tailnet: pending, services: web, want: waiting},
+			{reason: "Rollouts must not wait for ever.", elapsed: DefaultPauses().Accept, tailnet: pending, services: web},
 		},
 		"DeadBackend": {{reason: "A service whose backend does not answer is not advertised anywhere.", tailnet: pending, services: []plan.Service{{Name: "svc:web", Message: "No backend answers"}}}},
 		"Unknown":     {{reason: "The acceptance is not known.", tailnet: localapi.State{Session: 1, Running: true}, services: web}},

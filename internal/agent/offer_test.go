@@ -227,7 +227,7 @@ func TestReadvertising(t *testing.T) {
 					t.Errorf("\n%s\nmoment %d: want a next time: %t, got %v", tc.reason, i, waits, next)
 				}
 				if m.reloaded {
-					r.reloaded(start.Add(m.elapsed))
+					r.reloaded(start.Add(m.elapsed), start.Add(m.elapsed))
 				}
 			}
 			if got := slices.Collect(maps.Keys(r)); len(got) > 1 {

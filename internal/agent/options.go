@@ -113,8 +113,8 @@ type Pauses struct {
 	Warm time.Duration
 
 	// Accept is how long a new ingress pod that has joined waits for control to accept it as a host of
-	// its services before it is ready. It is longer than acceptPatience, after which the agent
-	// advertises a service again.
+	// its services before it is ready. It is longer than acceptPatience and reloadPatience, after which the
+	// agent has advertised a service again.
 	Accept time.Duration
 
 	// Primary is how long a service can be without a primary host before the agent reports it.
@@ -140,7 +140,7 @@ type Pauses struct {
 // DefaultPauses returns the pauses of an agent in a pod.
 func DefaultPauses() Pauses {
 	return Pauses{
-		Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Accept: time.Minute, Primary: time.Minute,
+		Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Accept: 90 * time.Second, Primary: time.Minute,
 		Absence: time.Minute, Begin: time.Minute, Paths: 5 * time.Minute,
 	}
 }

@@ -91,10 +91,10 @@ func (p *pending) due() time.Time {
 	return time.Time{}
 }
 
-// reloaded records that tailscaled has read its config.
-func (r readvertising) reloaded(at time.Time) {
+// reloaded records that tailscaled has read its config, on a request of a time.
+func (r readvertising) reloaded(request, at time.Time) {
 	for _, p := range r {
-		p.absence.reloaded(at)
+		p.absence.reloaded(request, at)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestApprovalNeedsAdvertise(t *testing.T) {
 		want     moment
 	}{
 		{reason: "The service is advertised as soon as a backend answers.", want: moment{Advertised: web, Next: acceptPatience}},
-		{reason: "Control has not accepted the service in time: it is withdrawn.", elapsed: acceptPatience, want: moment{Next: acceptPatience + withdrawFor, Readvertisements: 1}},
+		{reason: "Control has not accepted the service in time: it is withdrawn.", elapsed: acceptPatience, want: moment{Next: acceptPatience + reloadPatience, Readvertisements: 1}},
 		{reason: "The service is advertised again after a moment.", elapsed: acceptPatience + withdrawFor, want: moment{Advertised: web, Next: 3*acceptPatience + withdrawFor, Readvertisements: 1}},
 		{reason: "An accepted service stays advertised.", elapsed: acceptPatience + withdrawFor + time.Second, accepted: true, want: moment{Advertised: web, Readvertisements: 1}},
 		{reason: "A service whose acceptance is not known stays advertised.", elapsed: acceptPatience + withdrawFor + 2*time.Second, unknown: true, want: moment{Advertised: web, Readvertisements: 1}},
@@ -74,6 +74,7 @@ func TestApprovalNeedsAdvertise(t *testing.T) {
 	for _, s := range steps {
 		l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: !s.unknown, Accepted: map[string]bool{"svc:web": s.accepted}})
 		got := written(s.elapsed)
+		l.readvertise.services.reloaded(at.Add(s.elapsed), at.Add(s.elapsed))
 		if s.accepted || s.unknown {
 			got.Next = 0 // Nothing is due: there is no next time.
 		}

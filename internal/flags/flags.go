@@ -97,7 +97,7 @@ func (e *infoError) Error() string { return e.text }
 func (p Program) Parse(args []string, lookup func(string) (string, bool)) (Runner, error) {
 	c := p.Commands[0]
 	if len(args) > 0 {
-		if i := slices.IndexFunc(p.Commands, func(c Command) bool { return c.Name == args[0] }); i >= 0 {
+		if i := slices.IndexFunc(p.Commands, func(c Command) bool { return c.Name != "" && c.Name == args[0] }); i >= 0 {
 			c, args = p.Commands[i], args[1:]
 		}
 	}

@@ -4,6 +4,8 @@
 package flags
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +68,10 @@ func defaults(changes func(s *serve)) *serve {
 
 func TestParse(t *testing.T) {
 	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	if err := os.Mkdir(filepath.Join(dir, "routes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	cases := map[string]struct {
 		reason string
 		args   []string
@@ -92,6 +98,22 @@ func TestParse(t *testing.T) {
 				s.Debug, s.Address, s.APIRate, s.Poll, s.Hosts, s.Probe = true, "", 2, 5*time.Second, []string{"x", "y"}, false
 			}),
 		},
+		"Lists": {
+			reason: "A list has no empty values, which would stand for everything, and spaces do not count.",
+			args:   []string{"--name=n", "--hosts=a, b,\nc,"},
+			want:   defaults(func(s *serve) { s.Hosts = []string{"a", "b", "c"} }),
+		},
+		"Empty": {reason: "A list can be empty.", args: []string{"--name=n", "--hosts="}, want: defaults(func(s *serve) { s.Hosts = nil })},
+		"Words": {
+			reason: "Booleans can be words, in any case.",
+			args:   []string{"--name=n", "--debug=Yes", "--no-probe=no"},
+			want:   defaults(func(s *serve) { s.Debug = true }),
+		},
+		"Home": {
+			reason: "A directory can be that of the user, which a shell does not replace.",
+			args:   []string{"--name=n", "--from-files=~/routes"},
+			want:   defaults(func(s *serve) { s.Folder = filepath.Join(dir, "routes") }),
+		},
 		"Both": {
 			reason: "A flag wins over its variable.",
 			args:   []string{"--name=n", "--poll=2s", "--hosts=z", "--probe"},
@@ -113,19 +135,29 @@ func TestParse(t *testing.T) {
 			reason: "A variable that is there for other programs excludes no flag.",
 			args:   []string{"--name=n", "--from-files=" + dir},
 			env:    map[string]string{"CONFIG": "f"},
-			want:   defaults(func(s *serve) { s.Config, s.Folder = "f", dir }),
+			want:   defaults(func(s *serve) { s.Folder = dir }),
 		},
-		"Named":             {reason: "The first command can be named.", args: []string{"serve", "--name=n"}, want: defaults(func(*serve) {})},
-		"Other":             {reason: "Each command has other flags.", args: []string{"stop", "--wait=1s"}, want: &stop{Wait: time.Second}},
-		"Missing":           {reason: "A required flag must be given.", err: "--name is required"},
-		"Enum":              {reason: "Only the values of an enumeration are permitted.", args: []string{"--name=n", "--mode=Slow"}, err: `--mode must be one of Fast, Safe, and is "Slow"`},
-		"NoFolder":          {reason: "A folder must exist.", args: []string{"--name=n", "--from-files=" + dir + "/none"}, err: "is not a directory"},
-		"Invalid":           {reason: "Flags are validated.", args: []string{"--name=n", "--api-burst=0"}, err: "--api-burst must not be 0"},
-		"Type":              {reason: "A value must have its flag's type.", args: []string{"--name=n", "--poll=soon"}, err: `invalid argument "soon" for "--poll"`},
-		"EnvironmentType":   {reason: "The error names the variable.", env: map[string]string{"NAME": "n", "POLL": "soon"}, err: "cannot use environment variable POLL"},
-		"Unknown":           {reason: "An unknown flag is an error.", args: []string{"--nme=n"}, err: "unknown flag: --nme"},
-		"UnknownCommand":    {reason: "An unknown command is an error.", args: []string{"srve"}, err: `unexpected argument "srve"`},
-		"FlagOfOtherCommad": {reason: "A command does not have the flags of another one.", args: []string{"stop", "--name=n"}, err: "unknown flag: --name"},
+		"ExclusiveVariables": {
+			reason: "Two variables of a set exclude each other.",
+			env:    map[string]string{"NAME": "n", "CONFIG": "f", "FOLDER": dir},
+			err:    "--config and --from-files exclude each other",
+		},
+		"ExclusiveEmpty": {
+			reason: "An empty variable excludes nothing.",
+			env:    map[string]string{"NAME": "n", "CONFIG": "", "FOLDER": dir},
+			want:   defaults(func(s *serve) { s.Folder = dir }),
+		},
+		"Named":           {reason: "The first command can be named.", args: []string{"serve", "--name=n"}, want: defaults(func(*serve) {})},
+		"Other":           {reason: "Each command has other flags.", args: []string{"stop", "--wait=1s"}, want: &stop{Wait: time.Second}},
+		"Missing":         {reason: "A required flag must be given.", err: "--name is required"},
+		"Enum":            {reason: "Only the values of an enumeration are permitted.", args: []string{"--name=n", "--mode=Slow"}, err: `--mode must be one of Fast, Safe, and is "Slow"`},
+		"NoFolder":        {reason: "A folder must exist.", args: []string{"--name=n", "--from-files=" + dir + "/none"}, err: "is not a directory"},
+		"Invalid":         {reason: "Flags are validated.", args: []string{"--name=n", "--api-burst=0"}, err: "--api-burst must not be 0"},
+		"Type":            {reason: "A value must have its flag's type.", args: []string{"--name=n", "--poll=soon"}, err: `invalid argument "soon" for "--poll"`},
+		"EnvironmentType": {reason: "The error names the variable.", env: map[string]string{"NAME": "n", "POLL": "soon"}, err: "cannot use environment variable POLL"},
+		"Unknown":         {reason: "An unknown flag is an error.", args: []string{"--nme=n"}, err: "unknown flag: --nme"},
+		"UnknownCommand":  {reason: "An unknown command is an error.", args: []string{"srve"}, err: `unexpected argument "srve"`},
+		"FlagOfOther":     {reason: "A command does not have the flags of another one.", args: []string{"stop", "--name=n"}, err: "unknown flag: --name"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +190,7 @@ func TestInfo(t *testing.T) {
 			args:   []string{"--help"},
 			want: []string{
 				"Usage: program [command] [flags]\n\nServes.\n\nIt has two commands.\n\nCommands:\n  serve\n      Serve until stopped.\n  stop\n      Stop.\n\nFlags:\n",
-				"-d, --debug", "Log more. ($DEBUG)", "--hosts HOST", "(default [a.example,b.example])", `(default ":8080")`, "--no-probe", "\n\nAPI:\n      --api-rate float",
+				"-d, --debug", "Log more. ($DEBUG)", "--hosts HOST", "(default a.example,b.example)", `(default ":8080")`, "--no-probe", "\n\nAPI:\n      --api-rate float",
 			},
 		},
 		"Command": {reason: "A command has a text.", args: []string{"stop", "-h"}, want: []string{"Usage: program stop [flags]\n\nStop.\n\nFlags:\n", "--wait duration"}},
@@ -185,6 +217,14 @@ func TestUnknownType(t *testing.T) {
 	}{}}}}
 	if _, err := p.Parse(nil, func(string) (string, bool) { return "", false }); err == nil || !strings.Contains(err.Error(), "--ports") {
 		t.Errorf("Parse(...): want an error that names the flag, got %v", err)
+	}
+}
+
+func TestUnknownVariable(t *testing.T) {
+	p := newProgram()
+	p.Vars = nil
+	if _, err := p.Parse(nil, func(string) (string, bool) { return "", false }); err == nil || !strings.Contains(err.Error(), "no variable address") {
+		t.Errorf("Parse(...): want an error that names the variable, got %v", err)
 	}
 }
 

@@ -5,10 +5,10 @@ package flags
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -90,19 +90,14 @@ func (s *set) addFlag(name string, tag reflect.StructTag, pointer any, vars map[
 	if env := tag.Get("env"); env != "" {
 		usage += " ($" + env + ")"
 	}
-	def := os.Expand(tag.Get("default"), func(v string) string { return vars[v] })
 	switch p := pointer.(type) {
 	case *bool:
-		s.BoolVarP(p, name, short, false, usage)
+		s.addBool(name, short, usage, p)
 		if _, ok := tag.Lookup("negatable"); ok {
-			s.BoolFunc(negation+name, "Set --"+name+" to false.", func(v string) error {
-				negative, err := strconv.ParseBool(v)
-				*p = !negative
-				return err
-			})
+			s.addBool(negation+name, "", "Set --"+name+" to false.", p)
 		}
 	case *string:
-		s.StringVarP(p, name, short, def, usage)
+		s.StringVarP(p, name, short, "", usage)
 	case *int:
 		s.IntVarP(p, name, short, 0, usage)
 	case *float64:
@@ -110,21 +105,13 @@ func (s *set) addFlag(name string, tag reflect.StructTag, pointer any, vars map[
 	case *time.Duration:
 		s.DurationVarP(p, name, short, 0, usage)
 	case *[]string:
-		var values []string
-		if def != "" {
-			values = strings.Split(def, ",")
-		}
-		// The first value replaces these.
-		s.StringSliceVarP(p, name, short, values, usage)
+		s.VarP(&list{values: p}, name, short, usage)
 	default:
 		return errors.Errorf("%T is not the type of a flag", pointer)
 	}
 	f := s.Lookup(name)
-	if _, list := pointer.(*[]string); !list && def != "" {
-		if err := f.Value.Set(def); err != nil {
-			return errors.Wrapf(err, "cannot set it to its default, %q", def)
-		}
-		f.DefValue = f.Value.String()
+	if err := setDefault(f, tag.Get("default"), vars); err != nil {
+		return err
 	}
 	if p := tag.Get("placeholder"); p != "" {
 		f.Value = placeholder{Value: f.Value, name: p}
@@ -137,48 +124,92 @@ func (s *set) addFlag(name string, tag reflect.StructTag, pointer any, vars map[
 	return nil
 }
 
-// A placeholder is a value with another name in the help text.
-type placeholder struct {
-	pflag.Value
-
-	name string
+// addBool adds a flag that sets a variable to true or false. The name of one that sets it to the opposite begins with
+// negation.
+func (s *set) addBool(name, short, usage string, p *bool) {
+	f := s.VarPF(&boolean{value: p, negated: strings.HasPrefix(name, negation)}, name, short, usage)
+	f.NoOptDefVal, f.DefValue = "true", "false"
 }
 
-// Type returns the name, which pflag shows.
-func (p placeholder) Type() string { return p.name }
+// setDefault sets a flag to its default, in which ${NAME} is a variable.
+func setDefault(f *pflag.Flag, text string, vars map[string]string) error {
+	var unknown []string
+	text = os.Expand(text, func(name string) string {
+		v, ok := vars[name]
+		if !ok {
+			unknown = append(unknown, name)
+		}
+		return v
+	})
+	if len(unknown) > 0 {
+		return errors.Errorf("the program has no variable %s", strings.Join(unknown, ", "))
+	}
+	if text == "" {
+		return nil
+	}
+	if err := f.Value.Set(text); err != nil {
+		return errors.Wrapf(err, "cannot set it to its default, %q", text)
+	}
+	f.DefValue = f.Value.String()
+	if l, ok := f.Value.(*list); ok {
+		l.replaced = false
+	}
+	return nil
+}
 
 // complete sets the flags that the command line does not have from the environment, and checks all.
 func (s *set) complete(lookup func(string) (string, bool)) error {
-	exclusive := map[string]string{}
+	line := map[string]string{}
 	for _, f := range s.fields {
-		if err := s.completeField(f, lookup, exclusive); err != nil {
+		if err := exclude(line, f, s.isGiven(f.name)); err != nil {
+			return err
+		}
+	}
+	environment := map[string]string{}
+	for _, f := range s.fields {
+		present := s.isGiven(f.name)
+		// A variable may be there for other programs: the command line excludes it.
+		if env := f.tag.Get("env"); env != "" && !present && line[f.tag.Get("xor")] == "" {
+			var v string
+			if v, present = lookup(env); present {
+				if err := s.Set(f.name, v); err != nil {
+					return errors.Wrapf(err, "cannot use environment variable %s", env)
+				}
+			}
+			if err := exclude(environment, f, v != ""); err != nil {
+				return err
+			}
+		}
+		if err := s.check(f, present); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// completeField sets and checks the flag of a field. exclusive are the flags of the command line by the sets of
-// which it has one.
-func (s *set) completeField(f field, lookup func(string) (string, bool), exclusive map[string]string) error {
-	p, opposite := s.Lookup(f.name), s.Lookup(negation+f.name)
-	present := p.Changed || opposite != nil && opposite.Changed
-	if x := f.tag.Get("xor"); x != "" && present {
-		if other := exclusive[x]; other != "" {
-			return errors.Errorf("--%s and --%s exclude each other", other, f.name)
-		}
-		exclusive[x] = f.name
+// exclude notes that a flag is present, in its set of flags that exclude each other. It returns an error if another
+// one is.
+func exclude(sets map[string]string, f field, present bool) error {
+	x := f.tag.Get("xor")
+	if x == "" || !present {
+		return nil
 	}
-	if env := f.tag.Get("env"); env != "" && !present {
-		v, ok := lookup(env)
-		if ok {
-			if err := s.Set(f.name, v); err != nil {
-				return errors.Wrapf(err, "cannot use environment variable %s", env)
-			}
-		}
-		present = ok
+	if other := sets[x]; other != "" {
+		return errors.Errorf("--%s and --%s exclude each other", other, f.name)
 	}
-	value := p.Value.String()
+	sets[x] = f.name
+	return nil
+}
+
+// isGiven reports whether the command line has a flag, or its negation.
+func (s *set) isGiven(name string) bool {
+	opposite := s.Lookup(negation + name)
+	return s.Lookup(name).Changed || opposite != nil && opposite.Changed
+}
+
+// check checks the value of a flag.
+func (s *set) check(f field, present bool) error {
+	value := s.Lookup(f.name).Value.String()
 	if _, required := f.tag.Lookup("required"); required && !present {
 		return errors.Errorf("--%s is required", f.name)
 	}
@@ -186,11 +217,29 @@ func (s *set) completeField(f field, lookup func(string) (string, bool), exclusi
 		return errors.Errorf("--%s must be one of %s, and is %q", f.name, strings.ReplaceAll(enum, ",", ", "), value)
 	}
 	if f.tag.Get("type") == "existingdir" && value != "" {
-		if i, err := os.Stat(value); err != nil || !i.IsDir() {
-			return errors.Errorf("--%s %q is not a directory", f.name, value)
-		}
+		return s.setDirectory(f.name, value)
 	}
 	return nil
+}
+
+// setDirectory sets a flag to the absolute path of a directory, which must exist. A path that begins with ~/ is in the
+// user's home directory: a shell does not replace it in --NAME=~/PATH.
+func (s *set) setDirectory(name, path string) error {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return errors.Wrapf(err, "cannot find the directory of --%s", name)
+		}
+		path = filepath.Join(home, rest)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return errors.Wrapf(err, "cannot find the directory of --%s", name)
+	}
+	if i, err := os.Stat(path); err != nil || !i.IsDir() {
+		return errors.Errorf("--%s %q is not a directory", name, path)
+	}
+	return s.Set(name, path)
 }
 
 // words are the places in a field's name at which a word begins.

@@ -61,7 +61,7 @@ type Watcher struct {
 	reload chan struct{}
 
 	// reloaded is called when tailscaled has reloaded its config.
-	reloaded func()
+	reloaded func(request time.Time)
 
 	// pollEvery is the pause between two requests of the status.
 	pollEvery time.Duration
@@ -79,15 +79,15 @@ func WithPeers(p *Peers) WatcherOption {
 }
 
 // WithReloaded makes the Watcher call fn each time that tailscaled has reloaded its config on
-// request.
-func WithReloaded(fn func()) WatcherOption {
+// request, with the time of the request.
+func WithReloaded(fn func(request time.Time)) WatcherOption {
 	return func(w *Watcher) { w.reloaded = fn }
 }
 
 // NewWatcher returns a Watcher of the tailscaled behind c. It calls changed, from one
 // goroutine, with each state that differs from the previous one.
 func NewWatcher(c Client, log logging.Logger, changed func(State), o ...WatcherOption) *Watcher {
-	w := &Watcher{client: c, log: log, changed: changed, mask: busMask, reload: make(chan struct{}, 1), reloaded: func() {}, pollEvery: pollEvery}
+	w := &Watcher{client: c, log: log, changed: changed, mask: busMask, reload: make(chan struct{}, 1), reloaded: func(time.Time) {}, pollEvery: pollEvery}
 	for _, fn := range o {
 		fn(w)
 	}
@@ -284,11 +284,12 @@ func (w *Watcher) reloadOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
+	request := time.Now()
 	_, err := w.client.ReloadConfig(ctx)
 	switch {
 	case err == nil:
 		w.denied = false
-		w.reloaded()
+		w.reloaded(request)
 		return nil
 	case local.IsAccessDeniedError(err):
 		// Another request would not help. Containerboot still watches the file.

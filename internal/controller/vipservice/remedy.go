@@ -23,7 +23,7 @@ import (
 
 const (
 	// afterAdvertise is how long the provider waits for the effect of an advertisement: the service
-	// is withdrawn for five seconds, and its agent then watches for a minute.
+	// is withdrawn for five seconds, or for at most 30 on a busy machine, and its agent then watches for a minute.
 	afterAdvertise = 90 * time.Second
 
 	// remedyTurn is the time of one cluster in which only its machines act on a shared service.
