@@ -39,6 +39,8 @@ type runCmd struct {
 
 	ImagePullSecrets []string `group:"Proxies" help:"Names of pull secrets of proxies that set none, separated by commas. The Secrets must be in the namespaces of the proxies. A change restarts these proxies." placeholder:"SECRET"`
 
+	OperatorServices bool `env:"OPERATOR_SERVICES" group:"Features" help:"Also publish Services of Tailscale's operator: those of the load balancer class tailscale, and those with the annotation tailscale.com/expose. The operator must not be installed, and the provider needs the permissions of the chart's value provider.publishServices."`
+
 	EnableManagementPolicies bool   `default:"true" env:"ENABLE_MANAGEMENT_POLICIES" group:"Features" help:"Enable spec.managementPolicies, which can exclude actions such as deletion." negatable:""`
 	EnableChangelogs         bool   `env:"ENABLE_CHANGE_LOGS" group:"Features" help:"Send each change in Tailscale to a change logs sidecar. Alpha in Crossplane."`
 	ChangelogsSocketPath     string `default:"/var/run/changelogs/changelogs.sock" env:"CHANGELOGS_SOCKET_PATH" group:"Features" help:"Unix socket of the change logs sidecar."`
@@ -65,6 +67,7 @@ func (c *runCmd) options() provider.Options {
 		WatchNamespaces:    c.WatchNamespaces,
 		Namespace:          c.Namespace,
 		Images:             proxy.Images{Tailscale: c.TailscaleImage, Agent: c.agentImage(), PullSecrets: c.ImagePullSecrets},
+		OperatorServices:   c.OperatorServices,
 		ManagementPolicies: c.EnableManagementPolicies,
 		ChangeLogs:         c.EnableChangelogs,
 		ChangeLogsSocket:   c.ChangelogsSocketPath,

@@ -30,6 +30,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/oauthclient"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/policyfragment"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/postureintegration"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/publish"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/splitdns"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/tailnet"
@@ -67,7 +68,8 @@ type registration struct {
 }
 
 // registrations returns all controllers of the provider: those of provider configs, of MachineSets,
-// of handovers, of dedicated extensions and of the first tailnet, and one for each managed kind.
+// of handovers, of dedicated extensions, of exported and published Services and of the first tailnet, and one
+// for each managed kind.
 func registrations(o setup.Options) []registration {
 	managed := managedKinds(o)
 	users := make([]kinds.User, 0, len(managed))
@@ -83,6 +85,7 @@ func registrations(o setup.Options) []registration {
 		{setup: handover.Setup, needs: handover.Needs()},
 		{setup: extension.Setup, needs: extension.Needs()},
 		{setup: multicluster.Setup, needs: multicluster.Needs()},
+		{setup: publish.Setup, needs: publish.Needs()},
 		// When the TailscaleTailnet is there, the user's next manifest has kinds that exist, too.
 		{setup: firsttailnet.Setup, needs: composite.Kinds()},
 	}

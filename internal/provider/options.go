@@ -68,6 +68,10 @@ type Options struct {
 	// Images of the proxies' containers.
 	Images proxy.Images
 
+	// OperatorServices also publishes Services with the class or the annotations of Tailscale's operator,
+	// which must not be installed.
+	OperatorServices bool
+
 	// ManagementPolicies enables spec.managementPolicies.
 	ManagementPolicies bool
 

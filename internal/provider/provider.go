@@ -134,6 +134,8 @@ func controllerOptions(o Options, log logging.Logger) (setup.Options, error) {
 		Namespace:       o.Namespace,
 		LeaderElection:  o.LeaderElection,
 		AllowedHosts:    o.AllowedHosts,
+
+		OperatorServices: o.OperatorServices,
 	}
 	if o.ManagementPolicies {
 		co.Features.Enable(feature.EnableBetaManagementPolicies)

@@ -6,6 +6,7 @@ package access
 
 import (
 	"context"
+	"strings"
 
 	authv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,11 +16,12 @@ import (
 )
 
 // Allowed reports whether the client has all verbs on a resource in a namespace, or in all
-// namespaces if that is empty.
+// namespaces if that is empty. A subresource is RESOURCE/SUBRESOURCE.
 func Allowed(ctx context.Context, kube client.Client, namespace string, r schema.GroupResource, verbs ...string) (bool, error) {
+	resource, subresource, _ := strings.Cut(r.Resource, "/")
 	for _, verb := range verbs {
 		review := &authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authv1.ResourceAttributes{Namespace: namespace, Group: r.Group, Resource: r.Resource, Verb: verb},
+			ResourceAttributes: &authv1.ResourceAttributes{Namespace: namespace, Group: r.Group, Resource: resource, Subresource: subresource, Verb: verb},
 		}}
 		if err := kube.Create(ctx, review); err != nil {
 			return false, errors.Wrapf(err, "cannot ask for permissions on %s", r)

@@ -8,7 +8,6 @@ package multicluster
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,14 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -55,44 +52,20 @@ func Needs() []schema.GroupVersionKind {
 	}
 }
 
-// permissions is how often the provider asks whether it has the permissions of the controller.
-const permissions = 30 * time.Second
+// permissions are those that the chart grants on request.
+func permissions() []access.Permission {
+	var out []access.Permission
+	for _, r := range []schema.GroupResource{{Group: mcsv1beta1.GroupName, Resource: mcsv1beta1.ServiceExportPluralName}, {Group: mcsv1beta1.GroupName, Resource: mcsv1beta1.ServiceImportPluralName}, corev1.Resource("services"), {Group: discoveryv1.GroupName, Resource: "endpointslices"}} {
+		out = append(out, access.Permission{Resource: r, Verbs: []string{"list", "watch"}})
+	}
+	return out
+}
 
 // Setup adds the controller to a manager, as soon as the provider has the permissions: the chart grants them
 // on request, and the provider works without.
 func Setup(mgr ctrl.Manager, o setup.Options) error {
-	ok, err := permitted(context.Background(), mgr.GetClient())
-	if err != nil {
-		return err
-	}
-	if ok {
-		return add(mgr, o)
-	}
-	o.Logger.Info("Not allowed to watch what the Multi-Cluster Services API needs, so ServiceExports have no effect; install the chart tailscale-gateway with provider.multiclusterServices=true")
-	return errors.Wrap(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		err := wait.PollUntilContextCancel(ctx, permissions, false, func(ctx context.Context) (bool, error) {
-			ok, err := permitted(ctx, mgr.GetClient())
-			if err != nil {
-				o.Logger.Info("Cannot ask for the permissions of the Multi-Cluster Services API", "error", err)
-			}
-			return ok, nil
-		})
-		if err != nil {
-			return nil //nolint:nilerr // The manager stops.
-		}
-		o.Logger.Info("Allowed to watch what the Multi-Cluster Services API needs")
-		return add(mgr, o)
-	})), "cannot wait for the permissions of the Multi-Cluster Services API")
-}
-
-// permitted reports whether the provider has the permissions of the controller.
-func permitted(ctx context.Context, kube client.Client) (bool, error) {
-	for _, r := range []schema.GroupResource{{Group: mcsv1beta1.GroupName, Resource: mcsv1beta1.ServiceExportPluralName}, {Group: mcsv1beta1.GroupName, Resource: mcsv1beta1.ServiceImportPluralName}, corev1.Resource("services"), {Group: discoveryv1.GroupName, Resource: "endpointslices"}} {
-		if ok, err := access.Allowed(ctx, kube, "", r, "list", "watch"); err != nil || !ok {
-			return false, err
-		}
-	}
-	return true, nil
+	return access.Await(mgr, o.Logger.WithValues("controller", name), "watch what the Multi-Cluster Services API needs",
+		"ServiceExports have no effect; install the chart tailscale-gateway with provider.multiclusterServices=true", permissions(), func() error { return add(mgr, o) })
 }
 
 // add adds the controller to a manager.

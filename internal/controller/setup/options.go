@@ -56,6 +56,9 @@ type Options struct {
 	// WatchNamespaces are the namespaces that the manager's cache holds. None means all.
 	WatchNamespaces []string
 
+	// OperatorServices also publishes the Services of Tailscale's operator, which must not be installed.
+	OperatorServices bool
+
 	// Namespace of the provider.
 	Namespace string
 
