@@ -108,11 +108,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	p := decide(f)
-	refusal, err := r.act(ctx, f, p)
-	if refusal != nil {
-		p.problem = refusal
-	}
+	p, err := r.act(ctx, f, decide(f))
 	return r.tell(req.NamespacedName, f, p, err), err
 }
 
@@ -186,23 +182,29 @@ func composite(kind string) *metav1.PartialObjectMetadata {
 	return o
 }
 
-// act takes the steps of a plan. It returns why the API server refuses what would publish the Service, and errors
-// that another attempt may repair.
-func (r *reconciler) act(ctx context.Context, f facts, p plan) (*problem, error) {
+// act takes the steps of a plan. It returns the plan without an object that it has not created, and with the problem
+// that the API server refuses a write, and errors that another attempt may repair.
+func (r *reconciler) act(ctx context.Context, f facts, p plan) (plan, error) {
 	var err error
 	switch {
 	case p.remove != nil:
 		err = remove(ctx, r.kube, gatewayv1alpha1.TailscaleServicesKind, p.remove)
 	case p.create != nil:
-		err = r.create(ctx, p.create)
+		var created bool
+		if created, err = r.create(ctx, p.create); !created {
+			p.create = nil
+		}
 	case p.update != nil:
 		err = r.update(ctx, f.own, p.update)
 	}
 	refusal, err := refusalOf(err)
+	if refusal != nil {
+		p.problem = refusal
+	}
 	if p.report {
 		err = errors.Join(err, r.report(ctx, f.service, p.ingress))
 	}
-	return refusal, err
+	return p, err
 }
 
 // remove deletes an object of one of our kinds, unless another one has its name.
@@ -214,20 +216,21 @@ func remove(ctx context.Context, kube client.Writer, kind string, o client.Objec
 	return errors.Wrapf(client.IgnoreNotFound(err), "cannot delete %s %q", kind, o.GetName())
 }
 
-// create creates a TailscaleServices. One that exists, of which the cache does not know yet, stays as it is: its
-// event requests the Service again.
-func (r *reconciler) create(ctx context.Context, o *gatewayv1alpha1.TailscaleServices) error {
+// create creates a TailscaleServices, and reports whether it did. One that exists, of which the cache does not know
+// yet, stays as it is: its event requests the Service again.
+func (r *reconciler) create(ctx context.Context, o *gatewayv1alpha1.TailscaleServices) (bool, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return errors.Wrapf(err, "cannot convert TailscaleServices %q", o.GetName())
+		return false, errors.Wrapf(err, "cannot convert TailscaleServices %q", o.GetName())
 	}
 	u := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(u.Object, "status")
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	if err := r.kube.Create(ctx, u, owner); !kerrors.IsAlreadyExists(err) {
-		return errors.Wrapf(err, "cannot create TailscaleServices %q", o.GetName())
+	err = r.kube.Create(ctx, u, owner)
+	if kerrors.IsAlreadyExists(err) {
+		return false, nil
 	}
-	return nil
+	return err == nil, errors.Wrapf(err, "cannot create TailscaleServices %q", o.GetName())
 }
 
 // update gives a TailscaleServices of this package what it should have.
