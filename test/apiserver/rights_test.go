@@ -64,7 +64,7 @@ func TestRights(t *testing.T) {
 		name, namespace string
 		values          []string
 	}{
-		{name: charts.Install, namespace: apiserver.CrossplaneNamespace, values: []string{"--set=provider.workloadIdentity=true,provider.staticEndpoints=true"}},
+		{name: charts.Install, namespace: apiserver.CrossplaneNamespace, values: []string{"--set=provider.workloadIdentity=true,provider.staticEndpoints=true,provider.publishServices=true"}},
 		{name: charts.Extension, namespace: extensionNamespace, values: []string{"--set=clientCertificates[0].namespace=shop", "--set=clientCertificates[0].name=client"}},
 	} {
 		chart := "package/charts/" + c.name

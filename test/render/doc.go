@@ -9,7 +9,7 @@
 //	make render-goldens
 //
 // An example is a file or a folder of examples/, except for those without a composite:
-// examples/managed, which package integration applies, gateway.yaml, which package e2e applies, and
+// examples/managed and examples/publish, which package integration applies, gateway.yaml, which package e2e applies, and
 // route-policy*.yaml, which the extension's tests apply; and except for those of examples/design, whose
 // objects have statuses, which package apiserver applies. Each is rendered in each flavour,
 // package/configuration and package/configuration-claims: its definitions determine whether the objects of

@@ -34,7 +34,7 @@ func examples(t *testing.T) []example {
 	for _, p := range glob(t, filepath.Join(root, "examples", "*")) {
 		base := filepath.Base(p)
 		switch {
-		case base == "managed", base == "gateway.yaml", strings.HasPrefix(base, "route-policy"):
+		case base == "managed", base == "publish", base == "gateway.yaml", strings.HasPrefix(base, "route-policy"):
 			// It has no composite.
 		case base == "design":
 			// Its objects have statuses, which package apiserver checks.
