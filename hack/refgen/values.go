@@ -174,7 +174,7 @@ func standardOf(v *yaml.Node) (string, error) {
 }
 
 // otherPage matches a page of the documentation in a comment.
-var otherPage = regexp.MustCompile(`\bdocs/([a-z-]+)\.md`)
+var otherPage = regexp.MustCompile(`\bdocs/([a-z-]+(?:/[a-z-]+)?)\.md`)
 
 // comment returns the text of a comment above a value, without the licence at the start of a file.
 func comment(c string) string {

@@ -76,17 +76,17 @@ spec:
 	e.eventually("so is that with the label", e.publishes("api", "store", "tag:web"))
 	e.eventually("proxies exist", e.exists(gatewayv1alpha1.TailscaleEndpointsKind, proxies))
 
-	before := e.coreService("web")
+	original := e.coreService("web")
 	e.answers("web", e.namespace+"-web")
 	e.eventually("the status has the name and the address", e.hasIngress("web", e.namespace+"-web"))
-	// What a tool that compares a Service with its manifest sees is the same.
-	after := e.coreService("web")
-	if diff := cmp.Diff(asManifest(before), asManifest(after)); diff != "" {
-		t.Errorf("the controller changed the Service: -before, +after:\n%s", diff)
+	// A tool that compares a Service with its manifest sees no difference.
+	changed := e.coreService("web")
+	if diff := cmp.Diff(asManifest(original), asManifest(changed)); diff != "" {
+		t.Errorf("the controller changed the Service: -original, +changed:\n%s", diff)
 	}
 
 	// Another name is another Tailscale Service.
-	e.patch(after, `{"metadata":{"annotations":{"gateway.tailscale.com/hostname":"front"}}}`)
+	e.patch(changed, `{"metadata":{"annotations":{"gateway.tailscale.com/hostname":"front"}}}`)
 	e.eventually("the Service has another name", e.publishes("web", "front", ""))
 	e.eventually("its address is gone", e.hasIngress("web"))
 

@@ -52,7 +52,7 @@ func Needs() []schema.GroupVersionKind {
 	}
 }
 
-// permissions are those that the chart grants on request.
+// permissions returns those that the chart grants on request.
 func permissions() []access.Permission {
 	var out []access.Permission
 	for _, r := range []schema.GroupResource{{Group: mcsv1beta1.GroupName, Resource: mcsv1beta1.ServiceExportPluralName}, {Group: mcsv1beta1.GroupName, Resource: mcsv1beta1.ServiceImportPluralName}, corev1.Resource("services"), {Group: discoveryv1.GroupName, Resource: "endpointslices"}} {

@@ -135,7 +135,7 @@ func TestDecide(t *testing.T) {
 			})},
 		},
 		"Invalid": {
-			reason: "What was published stays while an annotation cannot be used.",
+			reason: "A Service that is published stays so while an annotation cannot be used.",
 			facts:  facts{service: service(annotated(meta.AnnotationHostname, "A"), reported("shop-web")), own: published(service())},
 			want: plan{published: name, problem: &problem{
 				reason:  reasonInvalidAnnotation,
@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 			}},
 		},
 		"Operated": {
-			reason: "What Tailscale's operator publishes is left to it, status included.",
+			reason: "A Service that Tailscale's operator publishes is left to it, status included.",
 			facts:  facts{operator: true, service: service(ofClass(operatorClass), finalized(operatorFinalizer), reported("old")), own: published(service())},
 			want: plan{problem: &problem{
 				reason: reasonOperated, effect: suspend,

@@ -31,15 +31,15 @@ type proxiesFacts struct {
 	used bool
 
 	// asking is a Service whose TailscaleServices does, and that does not say that the TailscaleEndpoints is the
-	// user's. It is nil if there is none. asked is its request.
+	// user's. It is nil if there is none. wanted is its request.
 	asking *corev1.Service
-	asked  *request
+	wanted *request
 }
 
 // A proxiesPlan is the step for a TailscaleEndpoints.
 type proxiesPlan struct{ create, remove bool }
 
-// decideProxies returns the plan for facts. What exists is never changed: its fields are the user's.
+// decideProxies returns the plan for facts. An object that exists is never changed: its fields are the user's.
 func decideProxies(f proxiesFacts) proxiesPlan {
 	return proxiesPlan{
 		create: !f.exists && f.asking != nil,
@@ -66,7 +66,7 @@ func (r *proxiesReconciler) Reconcile(ctx context.Context, req reconcile.Request
 	}
 	switch p := decideProxies(f); {
 	case p.create:
-		err := r.kube.Create(ctx, newProxies(req.NamespacedName, f.asked.tailnet), owner)
+		err := r.kube.Create(ctx, newProxies(req.NamespacedName, f.wanted.tailnet), owner)
 		if kerrors.IsAlreadyExists(err) {
 			return reconcile.Result{}, nil
 		}
@@ -138,8 +138,8 @@ func (r *proxiesReconciler) ask(ctx context.Context, f *proxiesFacts, service ty
 	if err != nil || s == nil || !asks(s, r.operator) {
 		return err
 	}
-	if asked, refusal := requestOf(s, r.operator); refusal == nil && !asked.explicit && asked.endpoints == endpoints {
-		f.asking, f.asked = s, asked
+	if wanted, refusal := requestOf(s, r.operator); refusal == nil && !wanted.explicit && wanted.endpoints == endpoints {
+		f.asking, f.wanted = s, wanted
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ const (
 	maxShown = 80
 )
 
-// What Tailscale's operator reads of a Service, and the finalizers that it sets (tailscale.com v1.102.5
+// The class and the annotations of Tailscale's operator, and the finalizers that it sets (tailscale.com v1.102.5
 // cmd/k8s-operator/sts.go, svc.go and svc-for-pg.go).
 const (
 	operatorClass    = "tailscale"

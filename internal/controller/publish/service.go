@@ -93,10 +93,10 @@ type reconciler struct {
 	// ours is a cache of the objects that this package has created.
 	ours client.Reader
 
-	grants   granter
-	recorder event.Recorder
-	told     announcements
-	clock    func() time.Time
+	grants    granter
+	recorder  event.Recorder
+	announced announcements
+	clock     func() time.Time
 
 	// operator reports whether what Tailscale's operator reads counts.
 	operator bool
@@ -109,7 +109,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	p, err := r.act(ctx, f, decide(f))
-	return r.tell(req.NamespacedName, f, p, err), err
+	return r.announce(req.NamespacedName, f, p, err), err
 }
 
 // observe returns the facts about a Service.
@@ -134,16 +134,16 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 		return f, err
 	}
 	f.foreign = named != nil && !owns(named)
-	asked, refusal := requestOf(f.service, f.operator)
+	wanted, refusal := requestOf(f.service, f.operator)
 	if refusal != nil {
 		return f, nil
 	}
-	return f, r.observeProxies(ctx, &f, asked)
+	return f, r.observeProxies(ctx, &f, wanted)
 }
 
 // observeProxies adds to the facts which proxies there are, and whether others could be created.
-func (r *reconciler) observeProxies(ctx context.Context, f *facts, asked *request) error {
-	key := types.NamespacedName{Namespace: f.service.GetNamespace(), Name: asked.endpoints}
+func (r *reconciler) observeProxies(ctx context.Context, f *facts, wanted *request) error {
+	key := types.NamespacedName{Namespace: f.service.GetNamespace(), Name: wanted.endpoints}
 	found, err := r.metadata(ctx, gatewayv1alpha1.TailscaleEndpointsKind, key)
 	if err != nil {
 		return err
@@ -158,10 +158,10 @@ func (r *reconciler) observeProxies(ctx context.Context, f *facts, asked *reques
 			return errors.Wrapf(err, "cannot get TailscaleEndpoints %q", key.Name)
 		}
 	}
-	if f.proxies || asked.explicit || f.own != nil || f.foreign {
+	if f.proxies || wanted.explicit || f.own != nil || f.foreign {
 		return nil
 	}
-	f.tailnet, err = tailnetProblem(ctx, r.kube, r.grants, key.Namespace, asked.tailnet)
+	f.tailnet, err = tailnetProblem(ctx, r.kube, r.grants, key.Namespace, wanted.tailnet)
 	return err
 }
 
@@ -280,26 +280,26 @@ func (r *reconciler) report(ctx context.Context, s *corev1.Service, ingress []co
 	return errors.Wrapf(client.IgnoreNotFound(err), "cannot patch the status of Service %q", s.GetName())
 }
 
-// tell records an event about what has happened or is to be done, and returns when to look again.
-func (r *reconciler) tell(key types.NamespacedName, f facts, p plan, err error) reconcile.Result {
+// announce records an event about what has happened or is to be done, and returns when to look again.
+func (r *reconciler) announce(key types.NamespacedName, f facts, p plan, err error) reconcile.Result {
 	switch {
 	case f.service == nil || !asks(f.service, f.operator):
-		r.told.forget(key)
+		r.announced.forget(key)
 	case p.problem != nil:
-		if r.told.due(key, p.problem.message, r.clock()) {
+		if r.announced.due(key, p.problem.message, r.clock()) {
 			r.recorder.Event(f.service, event.Warning(p.problem.reason, errors.New(p.problem.message)))
 		}
 		return reconcile.Result{RequeueAfter: cmp.Or(p.problem.wait, repeat)}
 	case err != nil:
 	case p.create != nil:
 		message := fmt.Sprintf("Created TailscaleServices %q, whose conditions show the progress, for the name %s", p.create.GetName(), strings.TrimPrefix(string(p.create.Spec.VIPService.Name), "svc:"))
-		if r.told.due(key, message, r.clock()) {
+		if r.announced.due(key, message, r.clock()) {
 			r.recorder.Event(f.service, event.Normal(reasonCreated, message))
 		}
 	case p.published != "":
 		message := "Clients in the tailnet reach the Service at " + p.published
 		// After a start of the provider, nothing is known to have changed.
-		if r.told.knows(key) && r.told.due(key, message, time.Time{}) {
+		if r.announced.knows(key) && r.announced.due(key, message, time.Time{}) {
 			r.recorder.Event(f.service, event.Normal(reasonPublished, message))
 		}
 	}

@@ -105,14 +105,14 @@ func TestReconcile(t *testing.T) {
 		ingress []corev1.LoadBalancerIngress
 		reasons []event.Reason
 		message string // A part of the last event's.
-		after   time.Duration
+		wait    time.Duration
 		err     error
 	}
 	cases := map[string]struct {
 		reason  string
 		objects []client.Object
 		create  error // The API server's answer.
-		again   bool  // Reconcile twice.
+		twice   bool  // Reconcile twice.
 		want    want
 	}{
 		"Created": {
@@ -122,18 +122,18 @@ func TestReconcile(t *testing.T) {
 		},
 		"Again": {
 			reason:  "It is created once, with one event.",
-			objects: []client.Object{service(), tailnet("home")}, again: true,
+			objects: []client.Object{service(), tailnet("home")}, twice: true,
 			want: want{spec: &published(service()).Spec, reasons: []event.Reason{reasonCreated}},
 		},
 		"NotAllowed": {
 			reason:  "Nothing is created in a namespace that may use no tailnet, and one event says so.",
-			objects: []client.Object{service(), tailnet("work")}, again: true,
-			want: want{reasons: []event.Reason{"NamespaceNotAllowed"}, message: "spec.allowedNamespaces", after: relook},
+			objects: []client.Object{service(), tailnet("work")}, twice: true,
+			want: want{reasons: []event.Reason{"NamespaceNotAllowed"}, message: "spec.allowedNamespaces", wait: relook},
 		},
 		"Foreign": {
 			reason:  "An object of the user stays as it is.",
 			objects: []client.Object{service(), tailnet("home"), strange()},
-			want:    want{spec: &strange().Spec, reasons: []event.Reason{reasonExists}, message: "stays as it is", after: repeat},
+			want:    want{spec: &strange().Spec, reasons: []event.Reason{reasonExists}, message: "stays as it is", wait: repeat},
 		},
 		"ForeignLate": {
 			reason:  "So does one of which the cache does not know yet.",
@@ -141,16 +141,16 @@ func TestReconcile(t *testing.T) {
 			create:  kerrors.NewAlreadyExists(resource, "web"),
 		},
 		"Invalid": {
-			reason:  "What the API server refuses is not tried again at once.",
+			reason:  "A write that the API server refuses is not tried again at once.",
 			objects: []client.Object{service(), tailnet("home")},
 			create:  kerrors.NewInvalid(schema.GroupKind{Group: resource.Group, Kind: "TailscaleServices"}, "web", nil),
-			want:    want{reasons: []event.Reason{reasonRefused}, message: "is invalid", after: repeat},
+			want:    want{reasons: []event.Reason{reasonRefused}, message: "is invalid", wait: repeat},
 		},
 		"Quota": {
 			reason:  "A quota may change, so the write is tried again.",
 			objects: []client.Object{service(), tailnet("home")},
 			create:  kerrors.NewForbidden(resource, "web", errors.New("exceeded quota")),
-			want:    want{reasons: []event.Reason{reasonRefused}, message: "exceeded quota", after: repeat, err: cmpopts.AnyError},
+			want:    want{reasons: []event.Reason{reasonRefused}, message: "exceeded quota", wait: repeat, err: cmpopts.AnyError},
 		},
 		"Terminating": {
 			reason:  "A namespace that is being deleted needs nothing.",
@@ -172,7 +172,7 @@ func TestReconcile(t *testing.T) {
 		},
 		"Renamed": {
 			reason:  "A name that changes removes the object, and the next reconcile creates it.",
-			objects: []client.Object{service(renamed, reported("shop-web")), published(service()), tailnet("home")}, again: true,
+			objects: []client.Object{service(renamed, reported("shop-web")), published(service()), tailnet("home")}, twice: true,
 			want: want{spec: &published(service(renamed)).Spec, reasons: []event.Reason{reasonCreated}, message: "for the name store"},
 		},
 		"Tags": {
@@ -199,10 +199,10 @@ func TestReconcile(t *testing.T) {
 			}
 			key := types.NamespacedName{Namespace: "shop", Name: "web"}
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-			if tc.again {
+			if tc.twice {
 				result, err = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			}
-			got := want{after: result.RequeueAfter, message: tc.want.message, err: tc.want.err}
+			got := want{wait: result.RequeueAfter, message: tc.want.message, err: tc.want.err}
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("\n%s\nReconcile(...): -want error, +got:\n%s", tc.reason, diff)
 			}
@@ -238,15 +238,15 @@ func TestPublishedEvent(t *testing.T) {
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
 	f := facts{service: service()}
 	done := plan{published: "shop-web.example.ts.net"}
-	r.tell(key, f, done, nil)
+	r.announce(key, f, done, nil)
 	if len(events.events) > 0 {
 		t.Fatalf("want no event of a Service that was published before, got %v", events.events)
 	}
-	r.tell(key, f, plan{create: published(service())}, nil)
-	r.tell(key, f, done, nil)
-	r.tell(key, f, done, nil)
-	r.tell(key, f, plan{problem: &problem{reason: "NoHealthyBackend", message: "No backend"}}, nil)
-	r.tell(key, f, done, nil)
+	r.announce(key, f, plan{create: published(service())}, nil)
+	r.announce(key, f, done, nil)
+	r.announce(key, f, done, nil)
+	r.announce(key, f, plan{problem: &problem{reason: "NoHealthyBackend", message: "No backend"}}, nil)
+	r.announce(key, f, done, nil)
 	var got []event.Reason
 	for _, e := range events.events {
 		got = append(got, e.Reason)
@@ -254,8 +254,8 @@ func TestPublishedEvent(t *testing.T) {
 	if diff := cmp.Diff([]event.Reason{reasonCreated, reasonPublished, "NoHealthyBackend", reasonPublished}, got); diff != "" {
 		t.Errorf("events: -want, +got:\n%s", diff)
 	}
-	r.tell(key, facts{}, plan{}, nil)
-	if r.told.knows(key) {
+	r.announce(key, facts{}, plan{}, nil)
+	if r.announced.knows(key) {
 		t.Error("a Service that is gone should be forgotten")
 	}
 }

@@ -53,7 +53,7 @@ func Needs() []schema.GroupVersionKind {
 	}
 }
 
-// permissions are those that the chart grants on request. The status of Services distinguishes them from those of
+// permissions returns those that the chart grants on request. The status of Services distinguishes them from those of
 // other features.
 func permissions() []access.Permission {
 	return []access.Permission{

@@ -47,7 +47,7 @@ func TestStripService(t *testing.T) {
 		want     *corev1.Service
 	}{
 		"Asks": {
-			reason:  "What decides stays, and a long annotation shows that it was long.",
+			reason:  "The fields that decide stay, and a long annotation shows that it was long.",
 			service: service(whole),
 			want: &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{
@@ -75,8 +75,8 @@ func TestStripService(t *testing.T) {
 				t.Errorf("\n%s\nstripService(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			// A cache may strip an object twice.
-			again, err := strip(got.(*corev1.Service).DeepCopy())
-			if diff := cmp.Diff(got, again, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			repeated, err := strip(got.(*corev1.Service).DeepCopy())
+			if diff := cmp.Diff(got, repeated, cmpopts.EquateEmpty()); err != nil || diff != "" {
 				t.Errorf("\n%s\nstripService(...) of the result: %v, -want, +got:\n%s", tc.reason, err, diff)
 			}
 		})

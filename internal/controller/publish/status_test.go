@@ -63,7 +63,7 @@ func TestProblemOf(t *testing.T) {
 		want      *problem
 	}{
 		"None":      {reason: "An object in order has none.", own: published(service()), endpoints: endpoints(corev1.ConditionTrue)},
-		"Unknown":   {reason: "What is not known is none.", own: published(service(), condition(meta.TypeAccepted, corev1.ConditionUnknown, "X", "")), endpoints: endpoints(corev1.ConditionUnknown)},
+		"Unknown":   {reason: "A condition that is not known is none.", own: published(service(), condition(meta.TypeAccepted, corev1.ConditionUnknown, "X", "")), endpoints: endpoints(corev1.ConditionUnknown)},
 		"Transient": {reason: "A start needs no person.", own: published(service(), condition(meta.TypeAdvertised, corev1.ConditionFalse, meta.ReasonNoHost, "Waiting"))},
 		"Tailnet": {
 			reason: "Without proxies, nothing else can work.",

@@ -45,7 +45,7 @@ func TestTailnetProblem(t *testing.T) {
 		"Named":      {reason: "It may.", tailnets: []client.Object{tailnet("work"), tailnet("home")}, grants: grantTo{"home": "shop", "work": "shop"}, name: "work"},
 		"NamedOther": {reason: "One that does not allow the namespace is no choice.", tailnets: []client.Object{tailnet("work"), tailnet("home")}, grants: grantTo{"home": "shop"}, name: "work", want: want{reason: "NamespaceNotAllowed", message: `TailscaleTailnet "work" does not allow namespace "shop"`}},
 		"NamedNone":  {reason: "Nor one that does not exist.", tailnets: []client.Object{tailnet("home")}, grants: grantTo{"home": "shop"}, name: "wrok", want: want{reason: "TailnetNotFound", message: `no TailscaleTailnet "wrok"`}},
-		"Err":        {reason: "What is not known is no answer.", tailnets: []client.Object{tailnet("home")}, grants: failing{}, want: want{err: errBoom}},
+		"Err":        {reason: "An error is no answer.", tailnets: []client.Object{tailnet("home")}, grants: failing{}, want: want{err: errBoom}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
