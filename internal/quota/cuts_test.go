@@ -52,6 +52,7 @@ var uncritical = map[string]struct {
 	"internal/controller/machineset/summary.go":            {1, "Only people read it."},
 	"internal/controller/policyfragment/policyfragment.go": {2, "Only people read it."},
 	"internal/controller/policyfragment/warnings.go":       {1, "Only people read it."},
+	"internal/controller/publish/setup.go":                 {1, "It cuts a text."},
 	"internal/controller/tailnet/tailnet.go":               {1, "Only people read it."},
 	"internal/controller/vipservice/preapprove.go":         {1, "Only people read it."},
 	"internal/controller/vipservice/sharing.go":            {2, "Only people read it."},

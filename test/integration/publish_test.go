@@ -113,7 +113,6 @@ spec: {ports: [{port: 80}]}
 	e.patch(e.coreService("web"), `{"spec":{"type":"ClusterIP","loadBalancerClass":null}}`)
 	e.eventually("the Service is withdrawn", e.lacks(gatewayv1alpha1.TailscaleServicesKind, "web"))
 	e.must(e.hasIngress("web")())
-	e.must(e.exists(gatewayv1alpha1.TailscaleEndpointsKind, proxies)())
 
 	// A label that is removed, and a Service that is deleted, while the provider is down.
 	e.patch(e.coreService("web"), `{"metadata":{"labels":{"gateway.tailscale.com/publish":"true"}}}`)

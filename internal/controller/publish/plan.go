@@ -84,6 +84,10 @@ func owns(o metav1.Object) bool { return o.GetLabels()[meta.LabelManagedBy] == m
 // decide returns the plan for facts.
 func decide(f facts) plan {
 	if f.service == nil || !asks(f.service, f.operator) {
+		if f.own == nil || len(servicesOf(f.own.OwnerReferences)) == 0 {
+			// A backup restores objects without their owners, and perhaps before the Service.
+			return plan{}
+		}
 		return plan{remove: removable(f.own)}
 	}
 	r, refusal := requestOf(f.service, f.operator)

@@ -97,8 +97,17 @@ func TestDecide(t *testing.T) {
 		"Label":        {reason: "The API server accepts no load balancer status of other types.", facts: facts{service: service(cluster, labelled("true")), own: published(service(cluster, labelled("true")))}, want: plan{published: name}},
 		"Withdrawn":    {reason: "Without the class or label, the object goes.", facts: facts{service: service(cluster), own: published(service())}, want: plan{remove: published(service())}},
 		"Gone":         {reason: "So it does without the Service, if the garbage collector has not deleted it.", facts: facts{own: published(service())}, want: plan{remove: published(service())}},
-		"Going":        {reason: "It is deleted once.", facts: facts{own: published(service(), going)}},
-		"Deleted":      {reason: "A Service that waits for somebody else's finalizer is withdrawn.", facts: facts{service: service(deleted, reported("shop-web")), own: published(service())}, want: plan{remove: published(service())}},
+		"Backup": {
+			reason: "A backup may restore the object without its owner, before the Service.",
+			facts:  facts{own: published(service(), func(o *gatewayv1alpha1.TailscaleServices) { o.OwnerReferences = nil })},
+		},
+		"Adopted": {
+			reason: "The Service then owns it.",
+			facts:  facts{service: service(reported("shop-web")), own: published(service(), func(o *gatewayv1alpha1.TailscaleServices) { o.OwnerReferences = nil })},
+			want:   plan{published: name, update: desired(service(), &request{hostname: "shop-web", endpoints: "published"})},
+		},
+		"Going":   {reason: "It is deleted once.", facts: facts{own: published(service(), going)}},
+		"Deleted": {reason: "A Service that waits for somebody else's finalizer is withdrawn.", facts: facts{service: service(deleted, reported("shop-web")), own: published(service())}, want: plan{remove: published(service())}},
 		"Renamed": {
 			reason: "The name of a Tailscale Service cannot change, so the object is created again.",
 			facts:  facts{service: service(annotated(meta.AnnotationHostname, "store"), reported("shop-web")), own: published(service()), proxies: true},

@@ -5,6 +5,8 @@ package publish
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,7 +38,11 @@ type proxiesFacts struct {
 	wanted *request
 }
 
-// A proxiesPlan is the step for a TailscaleEndpoints.
+// linger is how long proxies stay that nothing uses. A backup restores them before the objects that use them, and tools
+// replace objects by deleting and creating them.
+const linger = time.Minute
+
+// A proxiesPlan is the step for a TailscaleEndpoints. An object to remove is removed after linger.
 type proxiesPlan struct{ create, remove bool }
 
 // decideProxies returns the plan for facts. An object that exists is never changed: its fields are the user's.
@@ -55,7 +61,36 @@ type proxiesReconciler struct {
 	services services
 	ours     client.Reader
 	recorder event.Recorder
+	clock    func() time.Time
+	idle     idleTimes
 	operator bool
+}
+
+// idleTimes are the times since which nothing has used proxies. They may be lost.
+type idleTimes struct {
+	mu    sync.Mutex
+	begin map[types.NamespacedName]time.Time
+}
+
+// start returns the time since which proxies are idle: the given one, unless they were idle then.
+func (i *idleTimes) start(key types.NamespacedName, at time.Time) time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if t, ok := i.begin[key]; ok {
+		return t
+	}
+	if i.begin == nil {
+		i.begin = map[types.NamespacedName]time.Time{}
+	}
+	i.begin[key] = at
+	return at
+}
+
+// end forgets proxies.
+func (i *idleTimes) end(key types.NamespacedName) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.begin, key)
 }
 
 // Reconcile creates or deletes a TailscaleEndpoints.
@@ -64,7 +99,11 @@ func (r *proxiesReconciler) Reconcile(ctx context.Context, req reconcile.Request
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	switch p := decideProxies(f); {
+	p := decideProxies(f)
+	if !p.remove {
+		r.idle.end(req.NamespacedName)
+	}
+	switch {
 	case p.create:
 		err := r.kube.Create(ctx, newProxies(req.NamespacedName, f.wanted.tailnet), owner)
 		if kerrors.IsAlreadyExists(err) {
@@ -77,6 +116,10 @@ func (r *proxiesReconciler) Reconcile(ctx context.Context, req reconcile.Request
 		}
 		return reconcile.Result{}, err
 	case p.remove:
+		at := r.clock()
+		if wait := linger - at.Sub(r.idle.start(req.NamespacedName, at)); wait > 0 {
+			return reconcile.Result{RequeueAfter: wait}, nil
+		}
 		return reconcile.Result{}, remove(ctx, r.kube, gatewayv1alpha1.TailscaleEndpointsKind, f.own)
 	}
 	return reconcile.Result{}, nil

@@ -5,6 +5,7 @@ package publish
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -29,6 +30,33 @@ func endpoints(name string, own bool) *gatewayv1alpha1.TailscaleEndpoints {
 		o.Labels = map[string]string{meta.LabelManagedBy: meta.ManagedByPublish}
 	}
 	return o
+}
+
+// TestLinger checks that proxies which something uses again begin to linger from the start.
+func TestLinger(t *testing.T) {
+	kube := fakeClient(nil, endpoints("published", true))
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	r := &proxiesReconciler{kube: kube, services: services{kube}, ours: managedOnly{kube}, clock: func() time.Time { return at }}
+	key := types.NamespacedName{Namespace: "shop", Name: proxies}
+	reconciled := func(want time.Duration) {
+		t.Helper()
+		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil || result.RequeueAfter != want {
+			t.Errorf("Reconcile(...): want %s, got %s, %v", want, result.RequeueAfter, err)
+		}
+	}
+	reconciled(linger)
+	at = at.Add(linger / 2)
+	reconciled(linger / 2)
+	if err := kube.Create(t.Context(), published(service())); err != nil {
+		t.Fatal(err)
+	}
+	at = at.Add(linger)
+	reconciled(0)
+	if err := kube.Delete(t.Context(), published(service())); err != nil {
+		t.Fatal(err)
+	}
+	reconciled(linger)
 }
 
 func TestReconcileProxies(t *testing.T) {
@@ -72,7 +100,16 @@ func TestReconcileProxies(t *testing.T) {
 			if tc.name != "" {
 				key.Name = tc.name
 			}
-			_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+			r.clock = func() time.Time { return at }
+			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			if result.RequeueAfter == linger {
+				if err := kube.Get(t.Context(), key, &gatewayv1alpha1.TailscaleEndpoints{}); err != nil {
+					t.Errorf("\n%s\nReconcile(...): proxies should linger: %v", tc.reason, err)
+				}
+				at = at.Add(linger)
+				_, err = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			}
 			got := want{err: err}
 			for _, e := range events.events {
 				got.reasons = append(got.reasons, e.Reason)

@@ -95,7 +95,7 @@ func add(mgr ctrl.Manager, o setup.Options) error {
 		kube: mgr.GetClient(), services: found, ours: ours, recorder: recorder, clock: o.Now, operator: o.OperatorServices,
 		grants: clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts),
 	}
-	p := &proxiesReconciler{kube: mgr.GetClient(), services: found, ours: ours, recorder: recorder, operator: o.OperatorServices}
+	p := &proxiesReconciler{kube: mgr.GetClient(), services: found, ours: ours, recorder: recorder, clock: o.Now, operator: o.OperatorServices}
 	if err := addServices(mgr, o, r, watched, ours); err != nil {
 		return err
 	}
