@@ -16,10 +16,9 @@ import (
 // appliedAsFolders are folders of examples that a test applies as a whole.
 var appliedAsFolders = map[string]bool{"examples/design": true, "examples/managed": true, "examples/quickstart": true}
 
-// unapplied are folders of examples that no end-to-end test applies. Those for Argo CD or Flux need their controllers,
-// and package gitops checks them. Published Services need permissions that the chart grants on request, and package
-// integration applies them.
-var unapplied = []string{"examples/gitops/", "examples/publish/"}
+// unapplied are folders of examples that no end-to-end test applies. Their objects need the controllers of Argo CD
+// or Flux, and package gitops checks them.
+var unapplied = []string{"examples/gitops/"}
 
 // unnamedExamples returns the examples of a tree that a source file does not name. Those of folders
 // that are applied as a whole are left out.

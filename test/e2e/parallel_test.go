@@ -39,6 +39,7 @@ func servesInParallel(t *testing.T) {
 			{"RegainsPrimary", regainsPrimary},
 			{"ReportsInvalidReferences", reportsInvalidReferences},
 			{"AppliesAllowedNamespaces", appliesAllowedNamespaces},
+			{"PublishesServices", publishesServices},
 		} {
 			t.Run(way.name, func(t *testing.T) {
 				t.Parallel()
