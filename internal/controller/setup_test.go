@@ -76,7 +76,7 @@ func TestOneWayToTailnet(t *testing.T) {
 	ways := map[string][]string{
 		"NewClient":    nil,
 		"NewPool":      nil,
-		"NewConnector": {"fence", "kinds", "machineset", "multicluster"}, // Fence withdraws approvals, machineset reads grants alone, and multicluster only reads.
+		"NewConnector": {"fence", "kinds", "machineset", "multicluster", "publish"}, // Fence withdraws approvals, machineset and publish read grants alone, and multicluster only reads.
 		"Open":         nil,
 		"Client":       {"clients"}, // Of a pool.
 	}
