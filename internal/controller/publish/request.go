@@ -83,11 +83,8 @@ const (
 type effect int
 
 const (
-	// keep leaves it in place.
-	keep effect = iota
-
-	// withdraw removes it.
-	withdraw
+	// withdraw removes it. The zero value leaves it in place.
+	withdraw effect = iota + 1
 
 	// suspend leaves everything to another controller.
 	suspend

@@ -44,7 +44,7 @@ func TestTailnetProblem(t *testing.T) {
 		"Several":    {reason: "Of several, the Service has to name one.", tailnets: []client.Object{tailnet("work"), tailnet("home")}, grants: grantTo{"home": "shop", "work": "shop"}, want: want{reason: "Ambiguous", message: `such as "home" and "work"; name one in the annotation gateway.tailscale.com/tailnet`}},
 		"Named":      {reason: "It may.", tailnets: []client.Object{tailnet("work"), tailnet("home")}, grants: grantTo{"home": "shop", "work": "shop"}, name: "work"},
 		"NamedOther": {reason: "One that does not allow the namespace is no choice.", tailnets: []client.Object{tailnet("work"), tailnet("home")}, grants: grantTo{"home": "shop"}, name: "work", want: want{reason: "NamespaceNotAllowed", message: `TailscaleTailnet "work" does not allow namespace "shop"`}},
-		"NamedNone":  {reason: "Nor one that does not exist.", tailnets: []client.Object{tailnet("home")}, grants: grantTo{"home": "shop"}, name: "wrok", want: want{reason: "TailnetNotFound", message: `no TailscaleTailnet "wrok"`}},
+		"NamedNone":  {reason: "Nor one that does not exist.", tailnets: []client.Object{tailnet("home")}, grants: grantTo{"home": "shop"}, name: "none", want: want{reason: "TailnetNotFound", message: `no TailscaleTailnet "none"`}},
 		"Err":        {reason: "An error is no answer.", tailnets: []client.Object{tailnet("home")}, grants: failing{}, want: want{err: errBoom}},
 	}
 	for name, tc := range cases {
