@@ -25,6 +25,7 @@ package flags
 
 import (
 	"fmt"
+	"go/doc/comment"
 	"io"
 	"os"
 	"slices"
@@ -156,21 +157,10 @@ func (p Program) usage(c Command, s *set, width int) string {
 	return out.String()
 }
 
-// wrap returns a text in lines of at most a width, each after an indent. It keeps blank lines.
+// wrap returns a text in lines of at most a width, each after an indent.
 func wrap(text, indent string, width int) string {
-	var paragraphs []string
-	for paragraph := range strings.SplitSeq(text, "\n\n") {
-		var lines []string
-		line := ""
-		for _, word := range strings.Fields(paragraph) {
-			if line != "" && len(indent)+len(line)+1+len(word) > width {
-				lines, line = append(lines, indent+line), ""
-			}
-			line = strings.TrimPrefix(line+" "+word, " ")
-		}
-		paragraphs = append(paragraphs, strings.Join(append(lines, indent+line), "\n"))
-	}
-	return strings.Join(paragraphs, "\n\n")
+	printer := comment.Printer{TextPrefix: indent, TextWidth: width - len(indent)}
+	return strings.TrimSuffix(string(printer.Text((&comment.Parser{}).Parse(text))), "\n")
 }
 
 // width returns the width of the terminal, or 80.

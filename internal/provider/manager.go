@@ -34,6 +34,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/firsttailnet"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -155,11 +156,6 @@ func cacheOptions(o Options) (cache.Options, error) {
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
 		},
 	}
-	for _, n := range o.WatchNamespaces {
-		if co.DefaultNamespaces == nil {
-			co.DefaultNamespaces = map[string]cache.Config{}
-		}
-		co.DefaultNamespaces[n] = cache.Config{}
-	}
+	co.DefaultNamespaces = setup.CachedNamespaces(o.WatchNamespaces)
 	return co, nil
 }

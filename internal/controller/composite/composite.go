@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -80,14 +79,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o setup.Options, gvk schema.Gr
 	return errors.Wrapf(ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
-		For(object(gvk), builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(ignored))).
+		For(setup.Metadata(gvk), builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(ignored))).
 		Complete(o.Limit(name, r)), "cannot set up the controller of composite %s", gvk.Kind)
-}
-
-func object(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(gvk)
-	return o
 }
 
 // ignored reports whether Crossplane has not reconciled an object, and would if it saw it.
@@ -106,7 +99,7 @@ type reconciler struct {
 
 // Reconcile records an event about an object that Crossplane has not reconciled for a while.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	o := object(r.kind)
+	o := setup.Metadata(r.kind)
 	if err := r.kube.Get(ctx, req.NamespacedName, o); err != nil {
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get object")
 	}

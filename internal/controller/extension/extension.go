@@ -61,9 +61,7 @@ func Setup(mgr ctrl.Manager, o setup.Options) error {
 
 // account returns the metadata of a ServiceAccount, of which nothing else is read.
 func account() *metav1.PartialObjectMetadata {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-	return o
+	return setup.Metadata(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 }
 
 // isExtension reports whether a ServiceAccount is that of a dedicated extension. Another client can

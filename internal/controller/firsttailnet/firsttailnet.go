@@ -135,9 +135,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (fac
 	if tailnet == "" {
 		return f, nil
 	}
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(kind())
-	err := r.live.Get(ctx, types.NamespacedName{Name: tailnet}, o)
+	err := r.live.Get(ctx, types.NamespacedName{Name: tailnet}, setup.Metadata(kind()))
 	f.exists = err == nil
 	return f, errors.Wrapf(client.IgnoreNotFound(err), "cannot get TailscaleTailnet %q", tailnet)
 }

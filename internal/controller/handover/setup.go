@@ -148,8 +148,7 @@ func (r *reconciler) ending(ctx context.Context, name string) (bool, error) {
 
 // look asks the API server whether a namespace is being deleted.
 func (r *reconciler) look(ctx context.Context, name string) (bool, error) {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	o := setup.Metadata(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := r.live.Get(ctx, types.NamespacedName{Name: name}, o)
 	switch {
 	case kerrors.IsForbidden(err):

@@ -121,9 +121,7 @@ func add(mgr ctrl.Manager, o setup.Options) error {
 
 // composite returns an object of a composite kind for its metadata.
 func composite(kind string) *metav1.PartialObjectMetadata {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(kind))
-	return o
+	return setup.Metadata(gatewayv1alpha1.SchemeGroupVersion.WithKind(kind))
 }
 
 // stripService keeps of a Service what an export needs.

@@ -27,6 +27,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/redact"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 )
@@ -177,9 +178,7 @@ func (r *reconciler) metadata(ctx context.Context, kind string, key types.Namesp
 
 // composite returns an object of one of our kinds for its metadata.
 func composite(kind string) *metav1.PartialObjectMetadata {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(gatewayv1alpha1.SchemeGroupVersion.WithKind(kind))
-	return o
+	return setup.Metadata(gatewayv1alpha1.SchemeGroupVersion.WithKind(kind))
 }
 
 // act takes the steps of a plan. It returns the plan without an object that it has not created, and with the problem

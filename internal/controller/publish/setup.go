@@ -211,7 +211,7 @@ func serviceCaches(mgr ctrl.Manager, o setup.Options) ([]cache.Cache, error) {
 		s.Transform = stripService(o.OperatorServices)
 		c, err := cache.New(mgr.GetConfig(), cache.Options{
 			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-			DefaultNamespaces: namespacesOf(o), ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: s},
+			DefaultNamespaces: setup.CachedNamespaces(o.WatchNamespaces), ByObject: map[client.Object]cache.ByObject{&corev1.Service{}: s},
 		})
 		if err != nil {
 			return nil, errors.Wrap(err, "cannot make a cache of Services")
@@ -228,23 +228,11 @@ func ourCache(mgr ctrl.Manager, o setup.Options) (cache.Cache, error) {
 		return nil, errors.Wrap(err, "cannot build scheme")
 	}
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: s, Mapper: mgr.GetRESTMapper(), DefaultNamespaces: namespacesOf(o),
+		HTTPClient: mgr.GetHTTPClient(), Scheme: s, Mapper: mgr.GetRESTMapper(), DefaultNamespaces: setup.CachedNamespaces(o.WatchNamespaces),
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{meta.LabelManagedBy: meta.ManagedByPublish}),
 		DefaultTransform:     stripOurs,
 	})
 	return c, errors.Wrap(err, "cannot make a cache of what publishes Services")
-}
-
-// namespacesOf returns the namespaces of caches. Nil means all.
-func namespacesOf(o setup.Options) map[string]cache.Config {
-	if len(o.WatchNamespaces) == 0 {
-		return nil
-	}
-	out := map[string]cache.Config{}
-	for _, n := range o.WatchNamespaces {
-		out[n] = cache.Config{}
-	}
-	return out
 }
 
 // stripService returns a function that keeps of a Service what a request needs, and of one that does not ask only
