@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 // clones are the pages whose commands need a clone, with what for.
@@ -23,8 +25,11 @@ var clones = map[string]string{
 // cloned matches a command with a path of the repository, or one that builds from it.
 var cloned = regexp.MustCompile(`(?:^|[\s=])(?:\./)?(?:package|cluster|hack|examples|cmd)/|\bgo (?:run|build|test) |^make `)
 
-// TestWithoutClone checks that the commands of users' pages need nothing but what a release has: those who follow
-// them have no clone.
+// ourChart matches the reference of a chart of ours in a command, and what follows.
+var ourChart = regexp.MustCompile(`\boci://` + regexp.QuoteMeta(products.Charts) + `/\S+(.*)`)
+
+// TestWithoutClone checks that the commands of users' pages need nothing but what a release has, because those who
+// follow them have no clone, and that they name the release of a chart.
 func TestWithoutClone(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"docs/*.md", "docs/guides/*.md"} {
@@ -55,6 +60,10 @@ func TestWithoutClone(t *testing.T) {
 				continue
 			}
 			commands++
+			// Without a version, helm takes the newest one: a command that changes a value would upgrade.
+			if m := ourChart.FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[1], " --version") {
+				t.Errorf("%s:%d: the command %q names a chart without its version", name, n+1, strings.TrimSpace(line))
+			}
 			if _, ok := clones[filepath.ToSlash(name)]; !ok && cloned.MatchString(strings.TrimSpace(line)) {
 				t.Errorf("%s:%d: the command %q needs a clone of the repository; name a file of a release, or list the page with the reason", name, n+1, strings.TrimSpace(line))
 			}

@@ -144,7 +144,7 @@ func designEndpoints(t *testing.T) {
 // setDirectTargets sets a value of the extension's chart.
 func setDirectTargets(t *testing.T, enabled bool) {
 	t.Helper()
-	if out, err := tryRun(t, "", "helm", "upgrade", extension, "package/charts/"+extension, "-n", extensionNamespace, "--reuse-values", fmt.Sprintf("--set=directTargets=%t", enabled), "--wait"); err != nil {
+	if out, err := tryRun(t, "", "helm", "upgrade", extension, "package/charts/"+extension, "-n", extensionNamespace, "--reset-then-reuse-values", fmt.Sprintf("--set=directTargets=%t", enabled), "--wait"); err != nil {
 		t.Errorf("cannot upgrade the chart: %v\n%s", err, out)
 	}
 }

@@ -151,7 +151,7 @@ func survivesKilledPod(t *testing.T) {
 // usesStaticEndpoints opens node ports, which the firewall of such a lab lets pass: the client's path
 // to a proxy becomes a direct one by the node's address and the port, and the Machine says so.
 func usesStaticEndpoints(t *testing.T) {
-	if out, err := tryRun(t, "", "helm", "upgrade", "tailscale-gateway", "package/charts/tailscale-gateway", "-n", "crossplane-system", "--reuse-values", "--set=provider.staticEndpoints=true", "--wait"); err != nil {
+	if out, err := tryRun(t, "", "helm", "upgrade", "tailscale-gateway", "package/charts/tailscale-gateway", "-n", "crossplane-system", "--reset-then-reuse-values", "--set=provider.staticEndpoints=true", "--wait"); err != nil {
 		t.Fatalf("cannot upgrade the chart: %v\n%s", err, out)
 	}
 	kubectl(t, "patch", "tailscaletailnet", "quickstart", "--type=merge", "-p", `{"spec": {"allowedNamespaces": {"from": "Grants", "grants": [{"names": ["`+namespace+`"], "staticEndpoints": true}]}}}`)

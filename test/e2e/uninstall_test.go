@@ -102,7 +102,8 @@ func uninstalls(t *testing.T) {
 	answered(t, "web", "web", patience)
 }
 
-// uninstallCommands runs the commands of a section of docs/uninstall.md in a shell.
+// uninstallCommands runs the commands of a section of docs/uninstall.md in a shell, with the chart of this tree in the
+// place of the released one.
 func uninstallCommands(t *testing.T, section string) {
 	t.Helper()
 	_, text, ok := strings.Cut(readFile(t, "docs/uninstall.md"), "\n"+section)
@@ -115,6 +116,6 @@ func uninstallCommands(t *testing.T, section string) {
 		t.Fatalf("section %s of docs/uninstall.md has no commands", section)
 	}
 	for _, script := range scripts {
-		pageCommand(t, "", script, labPath(t)...)
+		pageCommand(t, "", strings.ReplaceAll(script, "oci://"+products.Charts+"/tailscale-gateway --version 0.1.0", "package/charts/tailscale-gateway"), labPath(t)...)
 	}
 }

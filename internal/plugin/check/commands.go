@@ -41,7 +41,7 @@ func (o Options) kubectl(words string) string { return o.Kubectl() + " " + words
 // the release has.
 func (o Options) helm(r Release, chart, extra string) string {
 	out := "helm" + flags("--kubeconfig", o.Kubeconfig) + flags("--kube-context", o.Context) +
-		" upgrade --install " + Quote(r.Name) + " " + chart + " --namespace=" + Quote(r.Namespace) + " --reuse-values"
+		" upgrade --install " + Quote(r.Name) + " " + chart + " --namespace=" + Quote(r.Namespace) + " --reset-then-reuse-values"
 	if extra != "" {
 		out += " " + extra
 	}

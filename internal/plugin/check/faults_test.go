@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 			reason: "Nothing works without Crossplane, so nothing else is said to be missing.",
 			change: func(f *Facts) { *f = Facts{At: at, Kubernetes: f.Kubernetes} },
 			want:   "Wrong    Crossplane is not installed: namespace crossplane-system has no Deployment of the service account crossplane",
-			fix:    "helm upgrade --install crossplane crossplane --repo=https://charts.crossplane.io/stable --namespace=crossplane-system --reuse-values --create-namespace --wait",
+			fix:    "helm upgrade --install crossplane crossplane --repo=https://charts.crossplane.io/stable --namespace=crossplane-system --reset-then-reuse-values --create-namespace --wait",
 		},
 		"OldCrossplane": {
 			reason: "Packages refuse an old version, which is the cause.",
@@ -76,7 +76,7 @@ func TestFaults(t *testing.T) {
 				f.Packages.Value[products.Configuration] = c
 			},
 			want: "Wrong    The package function-tailscale is not installed",
-			fix:  "helm upgrade --install tailscale-gateway oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway --version=0.1.0 --namespace=crossplane-system --reuse-values",
+			fix:  "helm upgrade --install tailscale-gateway oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway --version=0.1.0 --namespace=crossplane-system --reset-then-reuse-values",
 		},
 		"RolesMissing": {
 			reason: "A role is named once, and not each verb of it.",
@@ -138,7 +138,7 @@ func TestFaults(t *testing.T) {
 				f.Gateway.Extension.Value.Status.AvailableReplicas = 0
 			},
 			want: "Wrong    Envoy Gateway does not have our values: ConfigMap envoy-gateway-system/envoy-gateway-config names no extension at the Service envoy-gateway-system/tailscale-gateway-extension, port 5005",
-			fix:  "helm upgrade --install gateway oci://docker.io/envoyproxy/gateway-helm --version=v1.9.2 --namespace=envoy-gateway-system --reuse-values --values=https://github.com/tailscale-gateway/tailscale-gateway/releases/download/v0.1.0/envoy-gateway-values.yaml",
+			fix:  "helm upgrade --install gateway oci://docker.io/envoyproxy/gateway-helm --version=v1.9.2 --namespace=envoy-gateway-system --reset-then-reuse-values --values=https://github.com/tailscale-gateway/tailscale-gateway/releases/download/v0.1.0/envoy-gateway-values.yaml",
 		},
 		"CertificateExpired": {
 			reason: "Pods are not ready because of the certificate.",

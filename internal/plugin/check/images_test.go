@@ -21,7 +21,7 @@ func TestImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	upgrade := func(chart, namespace string) string {
-		return "helm upgrade --install " + chart + " oci://ghcr.io/tailscale-gateway/charts/" + chart + " --version=0.1.0 --namespace=" + namespace + " --reuse-values"
+		return "helm upgrade --install " + chart + " oci://ghcr.io/tailscale-gateway/charts/" + chart + " --version=0.1.0 --namespace=" + namespace + " --reset-then-reuse-values"
 	}
 	const impact = "It is not that of the list. Copies of a registry have another digest if they lack an architecture: docs/airgap.md, Digests."
 	cases := map[string]struct {

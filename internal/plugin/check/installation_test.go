@@ -191,8 +191,8 @@ func TestCommands(t *testing.T) {
 	o.Context, o.Kubeconfig = "it's mine", "/tmp/config"
 	f.Releases = map[string]Release{charts.Install: {Name: "ts", Namespace: "xp", Version: "0.0.9"}, charts.Extension: {Name: "ts", Namespace: "xp", Version: "0.0.9"}}
 	want := map[string]string{
-		o.ours(f, charts.Install, ""):   `helm --kubeconfig=/tmp/config --kube-context='it'\''s mine' upgrade --install ts oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway --version=0.0.9 --namespace=xp --reuse-values`,
-		o.ours(f, charts.Extension, ""): `helm --kubeconfig=/tmp/config --kube-context='it'\''s mine' upgrade --install ts oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway --version=0.0.9 --namespace=xp --reuse-values --set=tailscale-gateway-extension.enabled=true`,
+		o.ours(f, charts.Install, ""):   `helm --kubeconfig=/tmp/config --kube-context='it'\''s mine' upgrade --install ts oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway --version=0.0.9 --namespace=xp --reset-then-reuse-values`,
+		o.ours(f, charts.Extension, ""): `helm --kubeconfig=/tmp/config --kube-context='it'\''s mine' upgrade --install ts oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway --version=0.0.9 --namespace=xp --reset-then-reuse-values --set=tailscale-gateway-extension.enabled=true`,
 		o.kubectl("get xrd"):            `kubectl --kubeconfig=/tmp/config --context='it'\''s mine' get xrd`,
 	}
 	for got, command := range want {
