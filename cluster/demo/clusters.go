@@ -157,7 +157,8 @@ func (t *trial) share(ctx context.Context, p *progress) error {
 	}
 	inSet := strings.Replace(string(manifest), sharing, "", 1)
 	for _, c := range clusterNames {
-		if _, err := t.members[c].lab.kubectl(ctx, []byte(inSet), "apply", "--server-side", "-f", "-"); err != nil {
+		// A trial in the same lab may have scaled the proxies by a patch, which owns the field.
+		if _, err := t.members[c].lab.kubectl(ctx, []byte(inSet), "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
 			return err
 		}
 	}
