@@ -289,7 +289,7 @@ func (e *egressRole) serve(ctx context.Context, closing bool) map[plan.EgressKey
 		if !p.Listen {
 			continue
 		}
-		r := carrier.Route{Target: p.Target.Key, Addr: p.Addr}
+		r := carrier.Route{Target: p.Target.Key, Addr: p.Addr, Service: p.Target.Service != ""}
 		switch {
 		case closing:
 			r.Phase = carrier.Draining

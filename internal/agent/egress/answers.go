@@ -20,6 +20,9 @@ const lateAfter = 6 * time.Second
 // restarts needs no report, and one that goes up and down does not cause a report each time.
 const reportAfter = 10 * time.Second
 
+// waitLimit is how long a client may wait for an answer of a service that answers no dial.
+const waitLimit = time.Second
+
 // redial returns the pauses between the dials of a target that does not answer: from 0.5 s to 10 s.
 func redial() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 8, Cap: 10 * time.Second}
@@ -46,6 +49,9 @@ func (p *port) doubt(ctx context.Context, r Route, began time.Time, late bool) {
 			p.server.log.Info("Refusing connections: the target does not answer", "target", r.Target)
 			report := time.AfterFunc(p.server.reportAfter, p.server.changed)
 			defer report.Stop()
+			if late && r.Service {
+				p.server.wg.Go(func() { p.endWaits(doubting, r, began) })
+			}
 			p.await(ctx, doubting, r)
 		}
 	})

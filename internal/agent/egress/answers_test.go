@@ -33,15 +33,39 @@ type doubtful struct {
 	// failures is the number of the next dials that fail, and dials that of all.
 	failures, dials atomic.Int32
 
+	// mute makes the target answer nothing.
+	mute atomic.Bool
+
 	// slow makes the next dial wait until the channel that it receives is closed.
 	slow chan chan struct{}
 }
 
 func newDoubtful(t *testing.T, late time.Duration) *doubtful {
 	t.Helper()
-	f := &doubtful{fixture: newFixture(t, echo), slow: make(chan chan struct{}, 1)}
+	return newDoubtfulRoute(t, late, Route{Target: "db", Addr: addrDB})
+}
+
+func newDoubtfulRoute(t *testing.T, late time.Duration, r Route) *doubtful {
+	t.Helper()
+	f := &doubtful{slow: make(chan chan struct{}, 1)}
+	f.fixture = newFixture(t, func(c net.Conn) {
+		defer func() { _ = c.Close() }()
+		b := make([]byte, 4)
+		for {
+			n, err := c.Read(b)
+			if err != nil {
+				return
+			}
+			if f.mute.Load() {
+				continue
+			}
+			if _, err := c.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	})
 	answering := f.server.dial
-	f.server.lateAfter, f.server.reportAfter, f.server.redial = late, time.Nanosecond, wait.Backoff{Duration: time.Millisecond}
+	f.server.lateAfter, f.server.reportAfter, f.server.waitLimit, f.server.redial = late, time.Nanosecond, 20*time.Millisecond, wait.Backoff{Duration: time.Millisecond}
 	f.server.dial = func(ctx context.Context, addr netip.AddrPort) (*localapi.Conn, error) {
 		defer f.dials.Add(1)
 		select {
@@ -58,7 +82,7 @@ func newDoubtful(t *testing.T, late time.Duration) *doubtful {
 		}
 		return answering(ctx, addr)
 	}
-	f.server.Set(t.Context(), map[uint16]Route{10000: {Target: "db", Addr: addrDB}})
+	f.server.Set(t.Context(), map[uint16]Route{10000: r})
 	return f
 }
 
@@ -129,6 +153,59 @@ func TestLateAnswer(t *testing.T) {
 	close(release)
 	f.carries(waiting)
 	f.eventually("The answer must open the port.", func() bool { return !f.server.Unanswered(10000) && f.isOpen() })
+}
+
+// TestWaits checks that clients that wait for a service are reset once it answers no dial, so that they find
+// another host, and that connections over which nobody waits stay.
+func TestWaits(t *testing.T) {
+	f := newDoubtfulRoute(t, patience, Route{Target: "svc", Addr: addrDB, Service: true})
+	idle, requested, late := f.connect(10000), f.connect(10000), f.connect(10000)
+	f.carries(requested)
+	p := f.server.port(10000)
+	f.eventually("The target must be dialled for each client.", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		dialled := 0
+		for _, c := range p.conns {
+			if c.presence != nil {
+				dialled++
+			}
+		}
+		return dialled == 3
+	})
+
+	f.mute.Store(true)
+	f.failures.Store(forever)
+	if _, err := io.WriteString(requested, "ping"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	f.slow <- make(chan struct{})
+	dialled := f.connect(10000)
+	f.eventually("The dial must wait.", func() bool { return len(f.slow) == 0 })
+	p.doubt(t.Context(), p.route(), began, true)
+	for reason, c := range map[string]net.Conn{
+		"A client that has sent a request must be reset.":   requested,
+		"A client whose dial gets no answer must be reset.": dialled,
+	} {
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("\n%s\nRead(...): %v", reason, err)
+		}
+	}
+	if f.isOpen() {
+		t.Error("The port must be closed")
+	}
+	if _, err := io.WriteString(late, "ping"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("A client that sends a request later must be reset, too: %v", err)
+	}
+
+	f.mute.Store(false)
+	f.failures.Store(0)
+	f.eventually("The port must open once the service answers.", func() bool { return !f.server.Unanswered(10000) && f.isOpen() })
+	f.carries(idle)
 }
 
 // TestOtherAnswers checks that a port stays open if another dial succeeds while one is late, or after one
@@ -208,6 +285,30 @@ func TestUnansweredEnds(t *testing.T) {
 			f.failures.Store(0)
 			if got := f.isOpen(); got != tc.open {
 				t.Errorf("%s\nThe port is open: %t, want %t", tc.reason, got, tc.open)
+			}
+		})
+	}
+}
+
+func TestWaitsForAnswer(t *testing.T) {
+	const limit, d = time.Second, 6 * time.Second
+	cases := map[string]struct {
+		reason  string
+		silence silence
+		want    bool
+	}{
+		"Request":   {reason: "A request without an answer waits.", silence: silence{client: 2 * time.Second, target: 7 * time.Second, requested: true}, want: true},
+		"JustSent":  {reason: "A request may take a second: the target may be back.", silence: silence{client: 900 * time.Millisecond, target: 7 * time.Second, requested: true}},
+		"Answered":  {reason: "Nobody waits if the target has spoken last.", silence: silence{client: 8 * time.Second, target: 7 * time.Second, requested: true}},
+		"Alive":     {reason: "A target that has sent something since the dial began is alive.", silence: silence{client: 2 * time.Second, target: 3 * time.Second, requested: true}},
+		"Unused":    {reason: "A connection without data is idle.", silence: silence{client: 8 * time.Second, target: 8 * time.Second}},
+		"SameTick":  {reason: "Of an answer and a request at the same time, the request may be the later.", silence: silence{client: 7 * time.Second, target: 7 * time.Second, requested: true}, want: true},
+		"ClockUnit": {reason: "An answer just before the dial is from before it.", silence: silence{client: 2 * time.Second, target: d - 5*time.Millisecond, requested: true}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.silence.waits(limit, d); got != tc.want {
+				t.Errorf("%s\nwaits(...): got %t", tc.reason, got)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ package egress
 import (
 	"context"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 // A connection is an open connection of a port.
 type connection struct {
 	cut context.CancelFunc
+
+	// addr is the address of the route when the client connected.
+	addr netip.AddrPort
 
 	// target is the name of the target that the connection leads to, and presence where the netmap has
 	// its node. Nil until the target was dialled.
@@ -70,7 +74,7 @@ func (s *Server) all() []*port {
 }
 
 // follow follows the node of a connection that was opened to a route.
-func (p *port) follow(client net.Conn, r Route) {
+func (p *port) follow(client *net.TCPConn, r Route) {
 	presence := p.server.follow(r.Addr.Addr())
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,6 +6,7 @@ package egress
 import (
 	"net"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,15 +23,34 @@ func limitUnacknowledged(_, _ string, c syscall.RawConn) error {
 }
 
 func transfer(c *net.TCPConn) (transferred, error) {
+	info, err := infoOf(c)
+	if err != nil {
+		return transferred{}, err
+	}
+	return transferred{received: info.Bytes_received, acked: info.Bytes_acked}, nil
+}
+
+// silenceOf returns the silence of a client's connection.
+func silenceOf(c *net.TCPConn) (silence, error) {
+	info, err := infoOf(c)
+	if err != nil {
+		return silence{}, err
+	}
+	return silence{
+		requested: info.Bytes_received > 0,
+		client:    time.Duration(info.Last_data_recv) * time.Millisecond,
+		target:    time.Duration(info.Last_data_sent) * time.Millisecond,
+	}, nil
+}
+
+// infoOf returns what the kernel knows about a connection (tcp(7), TCP_INFO).
+func infoOf(c *net.TCPConn) (*unix.TCPInfo, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return transferred{}, errors.Wrap(err, "cannot look at connection")
+		return nil, errors.Wrap(err, "cannot look at connection")
 	}
 	var info *unix.TCPInfo
 	var infoErr error
 	err = raw.Control(func(fd uintptr) { info, infoErr = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
-	if err = errors.Join(err, infoErr); err != nil {
-		return transferred{}, errors.Wrap(err, "cannot look at connection")
-	}
-	return transferred{received: info.Bytes_received, acked: info.Bytes_acked}, nil
+	return info, errors.Wrap(errors.Join(err, infoErr), "cannot look at connection")
 }

@@ -16,3 +16,6 @@ func limitUnacknowledged(string, string, syscall.RawConn) error { return nil }
 
 // transfer fails, so idle connections are not cut.
 func transfer(*net.TCPConn) (transferred, error) { return transferred{}, errors.ErrUnsupported }
+
+// silenceOf fails, so no client counts as one that waits.
+func silenceOf(*net.TCPConn) (silence, error) { return silence{}, errors.ErrUnsupported }

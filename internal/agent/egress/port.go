@@ -25,7 +25,7 @@ type port struct {
 	r         Route
 	listeners []net.Listener
 	cancel    context.CancelFunc
-	conns     map[net.Conn]*connection
+	conns     map[*net.TCPConn]*connection
 	dialling  int
 	outside   bool
 	closed    bool
@@ -39,7 +39,7 @@ type port struct {
 }
 
 func newPort(s *Server, number uint16) *port {
-	return &port{server: s, number: number, heard: make(chan struct{}, 1), conns: make(map[net.Conn]*connection)}
+	return &port{server: s, number: number, heard: make(chan struct{}, 1), conns: make(map[*net.TCPConn]*connection)}
 }
 
 func (p *port) route() Route {
@@ -218,7 +218,7 @@ func (p *port) leadsTo(target string) bool { return !p.closed && p.r.Target == t
 
 // admit records a connection. It returns false when too many connections wait to be dialled, or
 // when the port is closed.
-func (p *port) admit(client net.Conn, cut context.CancelFunc) (Route, bool) {
+func (p *port) admit(client *net.TCPConn, cut context.CancelFunc) (Route, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.dialling >= maxDialling {
@@ -230,12 +230,12 @@ func (p *port) admit(client net.Conn, cut context.CancelFunc) (Route, bool) {
 		return p.r, false
 	}
 	p.dialling++
-	p.conns[client] = &connection{cut: cut}
+	p.conns[client] = &connection{cut: cut, addr: p.r.Addr}
 	return p.r, true
 }
 
 // release removes a connection that has ended.
-func (p *port) release(client net.Conn) {
+func (p *port) release(client *net.TCPConn) {
 	p.mu.Lock()
 	delete(p.conns, client)
 	drained := len(p.conns) == 0 && p.r.Phase != Serving

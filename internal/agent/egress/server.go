@@ -63,6 +63,9 @@ type Route struct {
 	// reset.
 	Addr netip.AddrPort
 
+	// Service reports whether the target is a Tailscale Service, which clients may find elsewhere.
+	Service bool
+
 	Phase Phase
 }
 
@@ -88,9 +91,9 @@ type Server struct {
 	// tracer is that of WithTracer, or nil.
 	tracer trace.Tracer
 
-	// lateAfter, reportAfter and redial decide about targets that do not answer.
-	lateAfter, reportAfter time.Duration
-	redial                 wait.Backoff
+	// lateAfter, reportAfter, waitLimit and redial decide about targets that do not answer.
+	lateAfter, reportAfter, waitLimit time.Duration
+	redial                            wait.Backoff
 
 	dialling chan struct{}
 	wg       sync.WaitGroup
@@ -137,6 +140,7 @@ func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...Se
 
 		lateAfter:   lateAfter,
 		reportAfter: reportAfter,
+		waitLimit:   waitLimit,
 		redial:      redial(),
 	}
 	for _, fn := range o {
