@@ -25,7 +25,7 @@ const (
 	// retryOnSafe adds failures after which an endpoint may have received the request.
 	retryOnSafe = retryOn + ",reset"
 
-	// retries of a request: at another endpoint, then at another priority.
+	// retries of a request, each at another priority, or at another endpoint if none is left.
 	retries = 2
 
 	// otherHosts is the number of attempts to choose a host that was not tried before. Envoy

@@ -4,11 +4,22 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
+)
+
+var (
+	// errNoHost means that a route has no address.
+	errNoHost = errors.New("nobody in the tailnet has the target's host")
+
+	// errSilent means that a target has neither accepted nor refused a dial.
+	errSilent = errors.New("the target does not answer")
 )
 
 // lateAfter is how long a dial may take while no other one of the port succeeds, until the target counts
@@ -19,6 +30,11 @@ const lateAfter = 6 * time.Second
 // reportAfter is how long a target must be without an answer before Unanswered reports it. A server that
 // restarts needs no report, and one that goes up and down does not cause a report each time.
 const reportAfter = 10 * time.Second
+
+// confirmAfter is how long the dial may take that confirms that a service answers nothing. Tailscaled sends only to a
+// direct path for 6.5 s after its last answer (trustUDPAddrDuration in tailscale.com wgengine/magicsock/magicsock.go), and
+// all of a dial that is late may have gone there.
+const confirmAfter = 2 * time.Second
 
 // waitLimit is how long a client may wait for an answer of a service that answers no dial.
 const waitLimit = time.Second
@@ -49,8 +65,8 @@ func (p *port) doubt(ctx context.Context, r Route, began time.Time, late bool) {
 			p.server.log.Info("Refusing connections: the target does not answer", "target", r.Target)
 			report := time.AfterFunc(p.server.reportAfter, p.server.changed)
 			defer report.Stop()
-			if late && r.Service {
-				p.server.wg.Go(func() { p.endWaits(doubting, r, began) })
+			if r.Service {
+				p.server.wg.Go(func() { p.endWaits(doubting, r) })
 			}
 			p.await(ctx, doubting, r)
 		}
@@ -69,6 +85,7 @@ func (p *port) await(ctx, doubting context.Context, r Route) {
 			if !p.server.answers(doubting, r) {
 				continue
 			}
+			p.hear()
 		}
 		ls, err := p.server.listen(doubting, p.number)
 		if err != nil {
@@ -154,22 +171,28 @@ func (p *port) silentFor() time.Duration {
 
 // answers dials the target of a route once, and reports whether it answers.
 func (s *Server) answers(ctx context.Context, r Route) bool {
+	return s.dialOnce(ctx, r, s.lateAfter) == nil
+}
+
+// dialOnce dials the target of a route once. The error is errSilent if the target has neither accepted nor refused within a
+// limit.
+func (s *Server) dialOnce(ctx context.Context, r Route, limit time.Duration) error {
 	if !r.Addr.IsValid() {
-		return false
+		return errNoHost
 	}
 	select {
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	case s.dialling <- struct{}{}:
 	}
 	defer func() { <-s.dialling }()
-	ctx, cancel := context.WithTimeout(ctx, s.lateAfter)
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
 	defer cancel()
-	c, err := s.dial(ctx, r.Addr)
+	c, err := s.dial(limited, r.Addr)
 	if err != nil {
-		return false
+		return cmp.Or(context.Cause(limited), err)
 	}
 	// An error means that the target has closed it.
 	_ = c.Close()
-	return true
+	return nil
 }

@@ -177,8 +177,8 @@ func (p *port) serve(listening context.Context, client *net.TCPConn) {
 		reset(client)
 		return
 	}
-	p.hear()
 	p.follow(client, r)
+	p.hear()
 	counted, tracked := p.opened(r.Target)
 	if p.server.idle > 0 {
 		go cutIdle(ctx, func() (transferred, error) { return transfer(client) }, p.server.idle, cancel)
@@ -254,7 +254,7 @@ func (p *port) connect(ctx context.Context, r Route) (*localapi.Conn, string, er
 		p.mu.Unlock()
 	}()
 	if !r.Addr.IsValid() {
-		return nil, reasonNoHost, errors.New("nobody in the tailnet has the target's host")
+		return nil, reasonNoHost, errNoHost
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

@@ -63,7 +63,8 @@ type Route struct {
 	// reset.
 	Addr netip.AddrPort
 
-	// Service reports whether the target is a Tailscale Service, which clients may find elsewhere.
+	// Service reports whether the target is another cluster's part of a service, so that clients may find the
+	// service elsewhere.
 	Service bool
 
 	Phase Phase
@@ -91,9 +92,9 @@ type Server struct {
 	// tracer is that of WithTracer, or nil.
 	tracer trace.Tracer
 
-	// lateAfter, reportAfter, waitLimit and redial decide about targets that do not answer.
-	lateAfter, reportAfter, waitLimit time.Duration
-	redial                            wait.Backoff
+	// lateAfter, reportAfter, confirmAfter, waitLimit and redial decide about targets that do not answer.
+	lateAfter, reportAfter, confirmAfter, waitLimit time.Duration
+	redial                                          wait.Backoff
 
 	dialling chan struct{}
 	wg       sync.WaitGroup
@@ -138,10 +139,11 @@ func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...Se
 		dialling: make(chan struct{}, maxDiallingAll),
 		ports:    make(map[uint16]*port),
 
-		lateAfter:   lateAfter,
-		reportAfter: reportAfter,
-		waitLimit:   waitLimit,
-		redial:      redial(),
+		lateAfter:    lateAfter,
+		reportAfter:  reportAfter,
+		confirmAfter: confirmAfter,
+		waitLimit:    waitLimit,
+		redial:       redial(),
 	}
 	for _, fn := range o {
 		fn(s)

@@ -6,49 +6,72 @@ package egress
 import (
 	"context"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
-// endWaits resets the connections of clients that wait for an answer of a service, until doubting ends: the service has
-// answered no dial that began at a certain time or later. Each client finds another host, as Envoy does for a
-// request that it may repeat. TCP itself would let them wait for minutes. A connection over which nobody waits
-// stays, because the service may come back.
-func (p *port) endWaits(doubting context.Context, r Route, began time.Time) {
-	tick := time.NewTicker(p.server.waitLimit)
-	defer tick.Stop()
+// endWaits resets the connections of clients that wait for an answer of a service, until doubting ends, once a
+// dial has confirmed that the service neither accepts nor refuses. A client may then find another host, as Envoy does for
+// a request that it may repeat. TCP itself would let it wait for minutes. A connection over which the service has
+// spoken last stays, because the service may come back.
+func (p *port) endWaits(doubting context.Context, r Route) {
+	silent, began := false, time.Time{}
+	pauses := p.server.redial
 	for {
-		if n := p.cutWaiting(r, began); n > 0 {
-			p.server.log.Info("Ended connections of clients that waited for an answer", "target", r.Target, "connections", n)
+		pause := p.server.waitLimit
+		if !silent {
+			began = time.Now()
+			err := p.server.dialOnce(doubting, r, p.server.confirmAfter)
+			if err == nil {
+				p.hear()
+			}
+			silent, pause = errors.Is(err, errSilent), pauses.Step()
+		}
+		if silent {
+			if n := p.cutWaiting(doubting, r, began); n > 0 {
+				p.server.log.Info("Ended connections of clients that waited for an answer", "target", r.Target, "connections", n)
+			}
 		}
 		select {
 		case <-doubting.Done():
 			return
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }
 
-// cutWaiting cuts the connections of clients that wait, and returns their number.
-func (p *port) cutWaiting(r Route, began time.Time) int {
+// cutWaiting cuts the connections of clients that wait, and returns their number. It cuts none if the service has accepted
+// a dial since began, or has sent something over one of them recently.
+func (p *port) cutWaiting(doubting context.Context, r Route, began time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.silentSince.IsZero() {
+	if doubting.Err() != nil || p.answered.After(began) {
 		return 0
 	}
-	n := 0
+	var waiting []*connection
 	for client, c := range p.conns {
 		if c.addr != r.Addr {
 			continue
 		}
-		// Before the target was dialled, the client waits for that.
+		// A client whose target was not dialled yet waits for that.
 		if c.presence != nil {
-			if s, err := silenceOf(client); err != nil || !s.waits(p.server.waitLimit, time.Since(began)) {
+			s, err := silenceOf(client)
+			if err != nil {
+				continue // The connection was closed.
+			}
+			if s.target+clockUnit < p.server.lateAfter {
+				return 0
+			}
+			if !s.waits(p.server.waitLimit) {
 				continue
 			}
 		}
-		c.cut()
-		n++
+		waiting = append(waiting, c)
 	}
-	return n
+	for _, c := range waiting {
+		c.cut()
+	}
+	return len(waiting)
 }
 
 // A silence is for how long each side of a client's connection has sent no data.
@@ -63,8 +86,8 @@ type silence struct {
 // differ by it, in either direction (Linux, include/uapi/asm-generic/param.h and net/ipv4/tcp.c, tcp_get_info).
 const clockUnit = 10 * time.Millisecond
 
-// waits reports whether a client has spoken last, at least limit ago, and has received nothing for the duration d. A client
-// whose request and answer are within the unit of the clock counts as one that waits.
-func (s silence) waits(limit, d time.Duration) bool {
-	return s.requested && s.client >= limit && s.client <= s.target && s.target+clockUnit >= d
+// waits reports whether a client has spoken last, at least limit ago. A client whose request and answer are within the unit
+// of the clock counts as one that waits.
+func (s silence) waits(limit time.Duration) bool {
+	return s.requested && s.client >= limit && s.client <= s.target
 }
