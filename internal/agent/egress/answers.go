@@ -33,8 +33,9 @@ const reportAfter = 10 * time.Second
 
 // confirmAfter is how long the dial may take that confirms that a service answers nothing. Tailscaled sends only to a
 // direct path for 6.5 s after its last answer (trustUDPAddrDuration in tailscale.com wgengine/magicsock/magicsock.go), and
-// all of a dial that is late may have gone there.
-const confirmAfter = 2 * time.Second
+// all of a dial that is late may have gone there. The Dialer repeats this one after 0.4 s and 1 s, and clients have
+// waited for long.
+const confirmAfter = 1500 * time.Millisecond
 
 // waitLimit is how long a client may wait for an answer of a service that answers no dial.
 const waitLimit = time.Second
