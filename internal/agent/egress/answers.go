@@ -67,7 +67,7 @@ func (p *port) doubt(ctx context.Context, r Route, began time.Time, late bool) {
 			report := time.AfterFunc(p.server.reportAfter, p.server.changed)
 			defer report.Stop()
 			if r.Service {
-				p.server.wg.Go(func() { p.endWaits(doubting, r) })
+				p.server.wg.Go(func() { endWaits(doubting, p, r) })
 			}
 			p.await(ctx, doubting, r)
 		}

@@ -10,11 +10,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
-// endWaits resets the connections of clients that wait for an answer of a service, until doubting ends, once a
+// endWaits resets the connections of a port whose clients wait for an answer of a service, until doubting ends, once a
 // dial has confirmed that the service neither accepts nor refuses. A client may then find another host, as Envoy does for
 // a request that it may repeat. TCP itself would let it wait for minutes. A connection over which the service has
 // spoken last stays, because the service may come back.
-func (p *port) endWaits(doubting context.Context, r Route) {
+func endWaits(doubting context.Context, p *port, r Route) {
 	silent, began := false, time.Time{}
 	pauses := p.server.redial
 	for {
