@@ -66,24 +66,34 @@ func (p *port) doubt(ctx context.Context, r Route, began time.Time, late bool) {
 			p.server.log.Info("Refusing connections: the target does not answer", "target", r.Target)
 			report := time.AfterFunc(p.server.reportAfter, p.server.changed)
 			defer report.Stop()
-			if r.Service {
-				p.server.wg.Go(func() { endWaits(doubting, p, r) })
-			}
-			p.await(ctx, doubting, r)
+			p.await(ctx, doubting, r, late)
 		}
 	})
 }
 
-// await listens again once the target of a route answers, until doubting ends.
-func (p *port) await(ctx, doubting context.Context, r Route) {
+// await listens again once the target of a route answers, until doubting ends. It repeats a late dial at once, because
+// that one may have been lost. Once a service is silent, clients that wait for it are reset.
+func (p *port) await(ctx, doubting context.Context, r Route, late bool) {
 	pauses := p.server.redial
+	pause, limit := time.Duration(0), p.server.confirmAfter
+	if !late {
+		pause, limit = pauses.Step(), p.server.lateAfter
+	}
+	silent := false
 	for {
 		select {
 		case <-doubting.Done():
 			return
 		case <-p.heard:
-		case <-time.After(pauses.Step()):
-			if !p.server.answers(doubting, r) {
+		case <-time.After(pause):
+			began := time.Now()
+			err := p.server.dialOnce(doubting, r, limit)
+			pause, limit = pauses.Step(), p.server.lateAfter
+			if r.Service && !silent && errors.Is(err, errSilent) {
+				silent = true
+				p.server.wg.Go(func() { endWaits(doubting, p, r, began) })
+			}
+			if err != nil {
 				continue
 			}
 			p.hear()

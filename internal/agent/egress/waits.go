@@ -6,36 +6,23 @@ package egress
 import (
 	"context"
 	"time"
-
-	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
-// endWaits resets the connections of a port whose clients wait for an answer of a service, until doubting ends, once a
-// dial has confirmed that the service neither accepts nor refuses. A client may then find another host, as Envoy does for
+// endWaits resets the connections of a port whose clients wait for an answer of a service, until doubting ends. A dial
+// that began at a certain time was neither accepted nor refused. A client may then find another host, as Envoy does for
 // a request that it may repeat. TCP itself would let it wait for minutes. A connection over which the service has
 // spoken last stays, because the service may come back.
-func endWaits(doubting context.Context, p *port, r Route) {
-	silent, began := false, time.Time{}
-	pauses := p.server.redial
+func endWaits(doubting context.Context, p *port, r Route, began time.Time) {
+	tick := time.NewTicker(p.server.waitLimit)
+	defer tick.Stop()
 	for {
-		pause := p.server.waitLimit
-		if !silent {
-			began = time.Now()
-			err := p.server.dialOnce(doubting, r, p.server.confirmAfter)
-			if err == nil {
-				p.hear()
-			}
-			silent, pause = errors.Is(err, errSilent), pauses.Step()
-		}
-		if silent {
-			if n := p.cutWaiting(doubting, r, began); n > 0 {
-				p.server.log.Info("Ended connections of clients that waited for an answer", "target", r.Target, "connections", n)
-			}
+		if n := p.cutWaiting(doubting, r, began); n > 0 {
+			p.server.log.Info("Ended connections of clients that waited for an answer", "target", r.Target, "connections", n)
 		}
 		select {
 		case <-doubting.Done():
 			return
-		case <-time.After(pause):
+		case <-tick.C:
 		}
 	}
 }

@@ -73,11 +73,14 @@ func TestEndWaits(t *testing.T) {
 }
 
 // TestEndWaitsUnconfirmed checks that a request continues if the service refuses dials, which a host that is alive does,
-// or accepts the one that confirms a late one.
+// or accepts the dial after a late one.
 func TestEndWaitsUnconfirmed(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		fail   func(t *testing.T, f *doubtful)
+
+		// continues reports whether the target has been dialled again. former is the first address of the port.
+		continues func(f *doubtful, former string) bool
 	}{
 		"Refused": {
 			reason: "A host that refuses is alive.",
@@ -88,6 +91,7 @@ func TestEndWaitsUnconfirmed(t *testing.T) {
 					t.Fatal("The target is down")
 				}
 			},
+			continues: func(f *doubtful, _ string) bool { return f.server.Unanswered(10000) && f.dials.Load() > 10 },
 		},
 		"Answered": {
 			reason: "A late dial may have been lost.",
@@ -95,6 +99,7 @@ func TestEndWaitsUnconfirmed(t *testing.T) {
 				f.slow <- make(chan struct{})
 				f.connect(10000)
 			},
+			continues: func(f *doubtful, former string) bool { return f.address() != former },
 		},
 	}
 	for name, tc := range cases {
@@ -106,18 +111,28 @@ func TestEndWaitsUnconfirmed(t *testing.T) {
 			}
 			former := f.address()
 			tc.fail(t, f)
-			if name == "Refused" {
-				f.eventually("The port must be closed.", func() bool { return f.server.Unanswered(10000) })
-				current := f.dials.Load()
-				f.eventually("The target must be dialled again.", func() bool { return f.dials.Load() > current+5 })
-			} else {
-				f.eventually("The port must open again.", func() bool { return f.address() != former })
-			}
+			f.eventually("The target must be dialled again.", func() bool { return tc.continues(f, former) })
 			f.mute.Store(false)
 			f.failures.Store(0)
 			f.carries(conns[0])
 		})
 	}
+}
+
+// TestEndWaitsLater checks that waits end, too, if a host first refuses dials and then vanishes.
+func TestEndWaitsLater(t *testing.T) {
+	f, conns := newWaiting(t)
+	f.mute.Store(true)
+	f.failures.Store(forever)
+	if _, err := io.WriteString(conns[0], "ping"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.knock(10000); err == nil {
+		t.Fatal("The target is down")
+	}
+	f.eventually("The port must be closed.", func() bool { return f.server.Unanswered(10000) })
+	f.hang.Store(true)
+	isReset(t, conns[0], "A client must be reset once the host is silent.")
 }
 
 // TestSilence checks which clients wait for an answer.
