@@ -74,6 +74,10 @@ type drain struct {
 	// are known.
 	destinations destinations
 
+	// ends cut connections that are still open when the drain is over. Their clients open others, and do not
+	// wait for a tailscaled that stops.
+	ends []func()
+
 	// polled reports that the drain waits for connections that the kernel forwards, of which
 	// nothing notifies the agent.
 	polled bool
@@ -127,7 +131,7 @@ func (d *drain) withdrawn(at time.Time) {
 }
 
 // step ends the drain when its time is over, or when tailscaled has stopped. While connections
-// are open, the drain continues until they are cut. After the drain, step looks for another
+// are open, the drain continues until it cuts them. After the drain, step looks for another
 // tailscaled: kubelet also runs the hook when it only restarts the container.
 // It calls busy, which may be expensive, only once clients have had time to move.
 func (d *drain) step(at time.Time, t localapi.State, busy func() bool) {
@@ -138,6 +142,9 @@ func (d *drain) step(at time.Time, t localapi.State, busy func() bool) {
 			return
 		}
 		d.moveEnd, d.session = time.Time{}, t.Session
+		for _, end := range d.ends {
+			end()
+		}
 		close(d.done)
 	case !t.Running || t.Session == d.session:
 		d.back = time.Time{}

@@ -363,6 +363,9 @@ func (e *egressRole) drain(at time.Time, d *drain) {
 	}
 	d.moveEnd = latest(d.moveEnd, at.Add(e.opts.Spread))
 	d.cut = at.Add(e.opts.Drain)
+	if e.server != nil {
+		d.ends = append(d.ends, e.server.Cut)
+	}
 	if e.kernel.enabled {
 		// Clients of UDP have no connections to wait for, and the kernel cannot refuse new
 		// connections of TCP.

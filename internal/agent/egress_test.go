@@ -409,3 +409,23 @@ func TestEgressPreStop(t *testing.T) {
 		t.Error("The pod may end once no connection is open")
 	}
 }
+
+// TestEgressDrainEnds checks that a connection that outlasts the drain is reset by the agent. Otherwise requests would
+// wait for a tailscaled that stops.
+func TestEgressDrainEnds(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	p := newEgressPod(t, configMap(t, target(port, "100.64.0.9")))
+	p.egressDrain = spreadTime
+	p.start()
+	var c net.Conn
+	eventually(t, "The port must carry connections.", true, func() bool {
+		var err error
+		c, err = ping(port)
+		return err == nil
+	})
+	p.preStop()
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("A connection that is open at the end of a drain must be reset, got %v", err)
+	}
+}

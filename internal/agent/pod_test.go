@@ -102,6 +102,9 @@ type pod struct {
 	// absence is an hour, unless a test sets it.
 	absence time.Duration
 
+	// egressDrain is a minute, unless a test sets it.
+	egressDrain time.Duration
+
 	// grace is zero, unless a test sets it.
 	grace time.Duration
 
@@ -126,7 +129,7 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	if err := errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
 		t.Fatalf("AddToScheme(...): %v", err)
 	}
-	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second, primary: time.Hour, absence: time.Hour}
+	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second, primary: time.Hour, absence: time.Hour, egressDrain: time.Minute}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
 		WithIndex(&corev1.Secret{}, "metadata.name", byName).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).Build()
 	p.kube = &apiServer{WithWatch: c, away: &p.away}
@@ -264,7 +267,7 @@ func (p *pod) start() {
 			ConfigMap: p.egress,
 			Dir:       filepath.Join(p.dir, "egress"),
 			Spread:    spreadTime,
-			Drain:     time.Minute,
+			Drain:     p.egressDrain,
 		},
 		DNS: DNSOptions{ConfigMap: p.dns, Dir: filepath.Join(p.dir, "dns"), Port: p.dnsPort},
 	}, kubeClient{api: p.kube}, localapi.NewClient(p.local.Socket), localapi.NewDialer(p.local.Socket), checker, NewMetrics(), p.logged.logger())

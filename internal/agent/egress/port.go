@@ -115,8 +115,15 @@ func (p *port) stopListening() {
 func (p *port) close() {
 	p.stopListening()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.closed = true
+	p.mu.Unlock()
+	p.cut()
+}
+
+// cut cuts all connections.
+func (p *port) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, c := range p.conns {
 		c.cut()
 	}

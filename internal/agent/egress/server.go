@@ -251,6 +251,15 @@ func (s *Server) port(n uint16) *port {
 	return s.ports[n]
 }
 
+// Cut cuts all connections. The ports stay as they are.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.ports {
+		p.cut()
+	}
+}
+
 // Close cuts all connections, and returns when all goroutines have ended.
 func (s *Server) Close() {
 	s.mu.Lock()

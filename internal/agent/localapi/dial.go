@@ -42,6 +42,13 @@ var redialAfter = []time.Duration{
 	400 * time.Millisecond, 600 * time.Millisecond, time.Second, time.Second, 2 * time.Second, 3 * time.Second,
 }
 
+// redials is how often an attempt that has failed is repeated. A tailscaled with userspace networking refuses a
+// connection that its backend would accept: it records the local port of each connection to a backend, and resets
+// the client if it has the port on record for a client that has vanished (tailscale.com wgengine/netstack, forwardTCP;
+// proxymap, RegisterIPPortIdentity; https://github.com/tailscale/tailscale/pull/18988). The next attempt gets another
+// port. After a pod with 16 connections was killed, one of ten dials was refused for some seconds.
+const redials = 2
+
 // A Dialer opens connections through tailscaled, only to addresses in the tailnet. It uses
 // the LocalAPI directly: local.Client.UserDial dials from the host when tailscaled refuses to
 // dial.
@@ -53,7 +60,7 @@ type Dialer struct {
 // NewDialer returns a Dialer for the tailscaled that listens on socket.
 func NewDialer(socket string) *Dialer { return &Dialer{socket: socket} }
 
-// Dial connects to addr. ctx bounds the dialling, not the connection. A dial that takes long is
+// Dial connects to addr. ctx bounds the dialling, not the connection. A dial that takes long or fails is
 // repeated, and the first connection is used. The error is ErrOutside when no device of the tailnet
 // has the address.
 //
@@ -70,6 +77,12 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
 	defer close(done)
 	attempt := func() {
 		c, err := d.dial(ctx, "tcp", addr)
+		for range redials {
+			if err == nil || ctx.Err() != nil || errors.Is(err, ErrOutside) {
+				break
+			}
+			c, err = d.dial(ctx, "tcp", addr)
+		}
 		select {
 		case results <- result{conn: c, err: err}:
 		case <-done:

@@ -209,6 +209,45 @@ func TestDial(t *testing.T) {
 	}
 }
 
+func TestDialRefused(t *testing.T) {
+	addr := netip.MustParseAddrPort("100.64.0.9:5432")
+	cases := map[string]struct {
+		reason  string
+		refused int32
+		want    int32
+		answers bool
+	}{
+		"Twice": {
+			reason:  "A connection that the target's tailscaled refuses must be tried again: it refuses some that the target would accept.",
+			refused: 2, want: 3, answers: true,
+		},
+		"Closed": {
+			reason:  "A port that is closed must be refused after few attempts.",
+			refused: 100, want: 3,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := localapitest.New(t, func() {})
+			var attempts atomic.Int32
+			s.SetDial(func(string) (net.Conn, error) {
+				if attempts.Add(1) <= tc.refused {
+					return nil, errors.New("connection was refused")
+				}
+				_, conn := net.Pipe()
+				return conn, nil
+			})
+			c, err := localapi.NewDialer(s.Socket).Dial(t.Context(), addr)
+			if err == nil {
+				err = c.Close()
+			}
+			if tc.answers != (err == nil) || attempts.Load() != tc.want {
+				t.Errorf("\n%s\nDial(...): got %d attempts, want %d; error: %v", tc.reason, attempts.Load(), tc.want, err)
+			}
+		})
+	}
+}
+
 func TestDialRepeats(t *testing.T) {
 	addr := netip.MustParseAddrPort("100.64.0.9:5432")
 	s := localapitest.New(t, func() {})
