@@ -37,8 +37,9 @@ const reportAfter = 10 * time.Second
 // waited for long.
 const confirmAfter = 1500 * time.Millisecond
 
-// waitLimit is how long a client may wait for an answer of a service that answers no dial.
-const waitLimit = time.Second
+// waitLimit is how long a client may wait for an answer of a service: then the service is dialled, and if it answers no
+// dial, the client is reset.
+const waitLimit = 500 * time.Millisecond
 
 // redial returns the pauses between the dials of a target that does not answer: from 0.5 s to 10 s.
 func redial() wait.Backoff {

@@ -73,13 +73,19 @@ func (s *Server) all() []*port {
 	return out
 }
 
-// follow follows the node of a connection that was opened to a route.
-func (p *port) follow(client *net.TCPConn, r Route) {
+// follow follows the node of a connection that was opened to a route. listening is the context in which the port
+// listens.
+func (p *port) follow(listening context.Context, client *net.TCPConn, r Route) {
 	presence := p.server.follow(r.Addr.Addr())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.conns[client]; c != nil {
-		c.target, c.presence = r.Target, presence
+	c := p.conns[client]
+	if c == nil {
+		return
+	}
+	c.target, c.presence = r.Target, presence
+	if r.Service && !p.closed && p.watching == nil {
+		watchWaits(listening, p)
 	}
 }
 

@@ -36,6 +36,9 @@ type port struct {
 	answered    time.Time
 	doubting    context.CancelFunc
 	silentSince time.Time
+
+	// watching ends the watch for clients that wait. Nil if there is none.
+	watching context.CancelFunc
 }
 
 func newPort(s *Server, number uint16) *port {
@@ -116,12 +119,15 @@ func (p *port) close() {
 	p.stopListening()
 	p.mu.Lock()
 	p.closed = true
+	if p.watching != nil {
+		p.watching()
+	}
 	p.mu.Unlock()
-	p.cut()
+	cutAll(p)
 }
 
-// cut cuts all connections.
-func (p *port) cut() {
+// cutAll cuts the connections of a port.
+func cutAll(p *port) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
@@ -184,7 +190,7 @@ func (p *port) serve(listening context.Context, client *net.TCPConn) {
 		reset(client)
 		return
 	}
-	p.follow(client, r)
+	p.follow(listening, client, r)
 	p.hear()
 	counted, tracked := p.opened(r.Target)
 	if p.server.idle > 0 {

@@ -256,7 +256,7 @@ func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.ports {
-		p.cut()
+		cutAll(p)
 	}
 }
 

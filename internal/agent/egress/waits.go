@@ -6,7 +6,68 @@ package egress
 import (
 	"context"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
+
+// watchWaits dials the service of a port while a client waits for an answer to a request that it has sent since the last
+// dial that the service has accepted. Clients that keep their connections open cause no other dials. A request causes one
+// dial at most, and the watch ends with the last connection. The caller holds the lock.
+func watchWaits(listening context.Context, p *port) {
+	watching, cancel := context.WithCancel(context.WithoutCancel(listening))
+	p.watching = cancel
+	p.server.wg.Go(func() {
+		defer cancel()
+		tick := time.NewTicker(p.server.waitLimit)
+		defer tick.Stop()
+		for {
+			select {
+			case <-watching.Done():
+				return
+			case <-tick.C:
+			}
+			began := time.Now()
+			r, waits, connected := unproven(p, began)
+			if !connected {
+				return
+			}
+			if !waits {
+				continue
+			}
+			err := p.server.dialOnce(watching, r, p.server.lateAfter)
+			if err == nil {
+				p.hear()
+				continue
+			}
+			p.doubt(listening, r, began, errors.Is(err, errSilent))
+		}
+	})
+}
+
+// unproven returns the route of a port, and reports whether a client waits for an answer of a service that has accepted no
+// dial since the client's request, while nothing else finds out whether it answers. It ends the watch if no connection is
+// open.
+func unproven(p *port, at time.Time) (r Route, waits, connected bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.conns) == 0 || !p.r.Service {
+		p.watching = nil
+		return p.r, false, false
+	}
+	if p.doubting != nil {
+		return p.r, false, true
+	}
+	for client, c := range p.conns {
+		if c.addr != p.r.Addr || c.presence == nil {
+			continue
+		}
+		s, err := silenceOf(client)
+		if err == nil && s.waits(p.server.waitLimit) && p.answered.Before(at.Add(clockUnit-s.client)) {
+			return p.r, true, true
+		}
+	}
+	return p.r, false, true
+}
 
 // endWaits resets the connections of a port whose clients wait for an answer of a service, until doubting ends. A dial
 // that began at a certain time was neither accepted nor refused. A client may then find another host, as Envoy does for

@@ -72,6 +72,37 @@ func TestEndWaits(t *testing.T) {
 	f.carries(idle)
 }
 
+// watched waits until a service has been dialled for a client that waits, once more than dialled. It is dialled once for a
+// request.
+func (f *doubtful) watched(dialled int32) {
+	f.t.Helper()
+	f.eventually("The service must be dialled once for a request that it is slow to answer.", func() bool {
+		_, waits, connected := unproven(f.server.port(10000), time.Now())
+		return f.dials.Load() > dialled && !waits && connected
+	})
+}
+
+// TestWatchWaits checks that a client that waits for a service is reset though nobody opens a connection, and that the
+// service is dialled once for a request that it is slow to answer.
+func TestWatchWaits(t *testing.T) {
+	f, conns := newWaiting(t)
+	f.mute.Store(true)
+	dialled := f.dials.Load()
+	if _, err := io.WriteString(conns[0], "ping"); err != nil {
+		t.Fatal(err)
+	}
+	f.watched(dialled)
+	f.mute.Store(false)
+	f.carries(conns[1])
+
+	f.mute.Store(true)
+	f.hang.Store(true)
+	if _, err := io.WriteString(conns[1], "ping"); err != nil {
+		t.Fatal(err)
+	}
+	isReset(t, conns[1], "A client that waits must be reset, though no other client connects.")
+}
+
 // TestEndWaitsUnconfirmed checks that a request continues if the service refuses dials, which a host that is alive does,
 // or accepts the dial after a late one.
 func TestEndWaitsUnconfirmed(t *testing.T) {
@@ -106,9 +137,11 @@ func TestEndWaitsUnconfirmed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, conns := newWaiting(t)
 			f.mute.Store(true)
+			dialled := f.dials.Load()
 			if _, err := io.WriteString(conns[0], "ping"); err != nil {
 				t.Fatal(err)
 			}
+			f.watched(dialled)
 			former := f.address()
 			tc.fail(t, f)
 			f.eventually("The target must be dialled again.", func() bool { return tc.continues(f, former) })
