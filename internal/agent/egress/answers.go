@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
@@ -73,7 +74,7 @@ func (p *port) doubt(ctx context.Context, r Route, began time.Time, late bool) {
 }
 
 // await listens again once the target of a route answers, until doubting ends. It repeats a late dial at once, because
-// that one may have been lost. Once a service is silent, clients that wait for it are reset.
+// that one may have been lost. Once a service is silent, or no node has its address, clients that wait for it are reset.
 func (p *port) await(ctx, doubting context.Context, r Route, late bool) {
 	pauses := p.server.redial
 	pause, limit := time.Duration(0), p.server.confirmAfter
@@ -90,7 +91,7 @@ func (p *port) await(ctx, doubting context.Context, r Route, late bool) {
 			began := time.Now()
 			err := p.server.dialOnce(doubting, r, limit)
 			pause, limit = pauses.Step(), p.server.lateAfter
-			if r.Service && !silent && errors.Is(err, errSilent) {
+			if r.Service && !silent && (errors.Is(err, errSilent) || errors.Is(err, localapi.ErrOutside)) {
 				silent = true
 				p.server.wg.Go(func() { endWaits(doubting, p, r, began) })
 			}

@@ -33,8 +33,11 @@ type doubtful struct {
 	// failures is the number of the next dials that fail, and dials that of all.
 	failures, dials atomic.Int32
 
-	// mute makes the target answer nothing, and hang has dials get no answer.
-	mute, hang atomic.Bool
+	// mute makes the target answer nothing, hang has dials get no answer, and outside has them find no node with the address.
+	mute, hang, outside atomic.Bool
+
+	// presence is the localapi.Presence of nodes.
+	presence atomic.Int32
 
 	// slow makes the next dial wait until the channel that it receives is closed.
 	slow chan chan struct{}
@@ -77,6 +80,9 @@ func newDoubtfulRoute(t *testing.T, late time.Duration, r Route) *doubtful {
 				return nil, ctx.Err()
 			}
 		default:
+		}
+		if f.outside.Load() {
+			return nil, localapi.ErrOutside
 		}
 		if f.hang.Load() {
 			<-ctx.Done()

@@ -25,6 +25,9 @@ type connection struct {
 	target   string
 	presence func() localapi.Presence
 
+	// service reports whether the target was dialled as a service of another cluster.
+	service bool
+
 	// goneSince is when the netmap was first found to have the address at no node, or at another one. Zero if
 	// the node has it, or if this is not known.
 	goneSince time.Time
@@ -83,7 +86,7 @@ func (p *port) follow(listening context.Context, client *net.TCPConn, r Route) {
 	if c == nil {
 		return
 	}
-	c.target, c.presence = r.Target, presence
+	c.target, c.presence, c.service = r.Target, presence, r.Service
 	if r.Service && !p.closed && p.watching == nil {
 		watchWaits(listening, p)
 	}

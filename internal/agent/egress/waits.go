@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
@@ -26,6 +27,9 @@ func watchWaits(listening context.Context, p *port) {
 				return
 			case <-tick.C:
 			}
+			if n := cutLeft(p); n > 0 {
+				p.server.log.Info("Ended connections of clients that waited for a node that no longer has the address", "connections", n)
+			}
 			began := time.Now()
 			r, waits, connected := unproven(p, began)
 			if !connected {
@@ -35,13 +39,33 @@ func watchWaits(listening context.Context, p *port) {
 				continue
 			}
 			err := p.server.dialOnce(watching, r, p.server.lateAfter)
-			if err == nil {
+			switch {
+			case err == nil:
 				p.hear()
-				continue
+			case !errors.Is(err, localapi.ErrOutside):
+				p.doubt(listening, r, began, errors.Is(err, errSilent))
 			}
-			p.doubt(listening, r, began, errors.Is(err, errSilent))
 		}
 	})
+}
+
+// cutLeft cuts the connections of clients that wait for a service while no node has the address that the connection leads to,
+// or another one has it, and returns their number. Control knows that a host is gone before a dial of it is late. The
+// service must have been silent for as long, because control may lose a host that still answers.
+func cutLeft(p *port) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for client, c := range p.conns {
+		if !c.service || c.presence() == localapi.Present {
+			continue
+		}
+		s, err := silenceOf(client)
+		if err == nil && s.waits(p.server.waitLimit) && s.target+clockUnit >= p.server.lateAfter {
+			c.cut()
+			n++
+		}
+	}
+	return n
 }
 
 // unproven returns the route of a port, and reports whether a client waits for an answer of a service that has accepted no

@@ -6,10 +6,12 @@ package egress
 import (
 	"io"
 	"net"
+	"net/netip"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
@@ -18,6 +20,9 @@ import (
 func newWaiting(t *testing.T) (f *doubtful, conns [3]net.Conn) {
 	t.Helper()
 	f = newDoubtfulRoute(t, 500*time.Millisecond, Route{Target: "svc", Addr: addrDB, Service: true})
+	f.server.follow = func(netip.Addr) func() localapi.Presence {
+		return func() localapi.Presence { return localapi.Presence(f.presence.Load()) }
+	}
 	for i := range conns {
 		conns[i] = f.connect(10000)
 	}
@@ -166,6 +171,35 @@ func TestEndWaitsLater(t *testing.T) {
 	f.eventually("The port must be closed.", func() bool { return f.server.Unanswered(10000) })
 	f.hang.Store(true)
 	isReset(t, conns[0], "A client must be reset once the host is silent.")
+}
+
+// TestEndWaitsOutside checks that waits end, too, if control takes the address from a host before a late dial is confirmed.
+func TestEndWaitsOutside(t *testing.T) {
+	f, conns := newWaiting(t)
+	f.mute.Store(true)
+	f.slow <- make(chan struct{})
+	f.connect(10000)
+	f.eventually("The dial must wait.", func() bool { return len(f.slow) == 0 })
+	f.outside.Store(true)
+	if _, err := io.WriteString(conns[0], "ping"); err != nil {
+		t.Fatal(err)
+	}
+	isReset(t, conns[0], "A client must be reset once no node has the address.")
+}
+
+// TestCutLeft checks which clients are reset when the netmap has the address of a service at no node.
+func TestCutLeft(t *testing.T) {
+	f, conns := newWaiting(t)
+	f.mute.Store(true)
+	f.outside.Store(true)
+	if _, err := io.WriteString(conns[0], "ping"); err != nil {
+		t.Fatal(err)
+	}
+	f.presence.Store(int32(localapi.Absent))
+	isReset(t, conns[0], "A client that waits must be reset.")
+	f.presence.Store(int32(localapi.Present))
+	f.mute.Store(false)
+	f.carries(conns[1])
 }
 
 // TestSilence checks which clients wait for an answer.
