@@ -4,7 +4,6 @@
 package egress
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"time"
@@ -81,7 +80,8 @@ func (p *port) await(ctx, doubting context.Context, r Route, late bool) {
 	if !late {
 		pause, limit = pauses.Step(), p.server.lateAfter
 	}
-	silent := false
+	ends := &waitsEnd{port: p, route: r}
+	defer ends.stop()
 	for {
 		select {
 		case <-doubting.Done():
@@ -91,9 +91,12 @@ func (p *port) await(ctx, doubting context.Context, r Route, late bool) {
 			began := time.Now()
 			err := p.server.dialOnce(doubting, r, limit)
 			pause, limit = pauses.Step(), p.server.lateAfter
-			if r.Service && !silent && (errors.Is(err, errSilent) || errors.Is(err, localapi.ErrOutside)) {
-				silent = true
-				p.server.wg.Go(func() { endWaits(doubting, p, r, began) })
+			switch silent := errors.Is(err, errSilent) || errors.Is(err, localapi.ErrOutside); {
+			case r.Service && silent:
+				ends.start(doubting, began)
+			case err != nil && !silent:
+				// A host that refuses is alive.
+				ends.stop()
 			}
 			if err != nil {
 				continue
@@ -199,11 +202,14 @@ func (s *Server) dialOnce(ctx context.Context, r Route, limit time.Duration) err
 	case s.dialling <- struct{}{}:
 	}
 	defer func() { <-s.dialling }()
-	limited, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c, err := s.dial(limited, r.Addr)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return errSilent
+	}
 	if err != nil {
-		return cmp.Or(context.Cause(limited), err)
+		return err
 	}
 	// An error means that the target has closed it.
 	_ = c.Close()

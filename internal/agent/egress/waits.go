@@ -11,9 +11,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/errors"
 )
 
+// leftFor is how long no node must have had the address of a connection without a break, or another one, until a client that
+// waits is reset. Control withdraws an address for a moment when a host serves it again.
+const leftFor = 3 * time.Second
+
 // watchWaits dials the service of a port while a client waits for an answer to a request that it has sent since the last
-// dial that the service has accepted. Clients that keep their connections open cause no other dials. A request causes one
-// dial at most, and the watch ends with the last connection. The caller holds the lock.
+// dial that the service has accepted. Clients that keep their connections open cause no other dials. A service that is slow to
+// answer is dialled once for a request. The watch ends with the last connection. The caller holds the lock.
 func watchWaits(listening context.Context, p *port) {
 	watching, cancel := context.WithCancel(context.WithoutCancel(listening))
 	p.watching = cancel
@@ -21,46 +25,64 @@ func watchWaits(listening context.Context, p *port) {
 		defer cancel()
 		tick := time.NewTicker(p.server.waitLimit)
 		defer tick.Stop()
+		pauses, rest := p.server.redial, time.Time{}
 		for {
 			select {
 			case <-watching.Done():
 				return
 			case <-tick.C:
 			}
-			if n := cutLeft(p); n > 0 {
+			began := time.Now()
+			if n := cutLeft(p, began); n > 0 {
 				p.server.log.Info("Ended connections of clients that waited for a node that no longer has the address", "connections", n)
 			}
-			began := time.Now()
 			r, waits, connected := unproven(p, began)
-			if !connected {
+			switch {
+			case !connected:
 				return
-			}
-			if !waits {
+			case !waits || began.Before(rest):
 				continue
 			}
-			err := p.server.dialOnce(watching, r, p.server.lateAfter)
-			switch {
-			case err == nil:
-				p.hear()
-			case !errors.Is(err, localapi.ErrOutside):
-				p.doubt(listening, r, began, errors.Is(err, errSilent))
+			if err := ask(watching, listening, p, r, began); err != nil {
+				rest = time.Now().Add(pauses.Step())
+				continue
 			}
+			pauses, rest = p.server.redial, time.Time{}
 		}
 	})
 }
 
-// cutLeft cuts the connections of clients that wait for a service while no node has the address that the connection leads to,
-// or another one has it, and returns their number. Control knows that a host is gone before a dial of it is late. The
+// ask dials the service of a route for a client that waits. If it accepts no dial, the port doubts that it answers. A port
+// that only ends has no listeners, and no doubts: its clients are reset here, once a second dial has confirmed it.
+func ask(watching, listening context.Context, p *port, r Route, began time.Time) error {
+	err := p.server.dialOnce(watching, r, p.server.lateAfter)
+	if err == nil {
+		p.hear()
+		return nil
+	}
+	if errors.Is(err, localapi.ErrOutside) {
+		return err
+	}
+	silent := errors.Is(err, errSilent)
+	p.doubt(listening, r, began, silent)
+	if silent && !p.open() && errors.Is(p.server.dialOnce(watching, r, p.server.confirmAfter), errSilent) {
+		p.cutWaiting(watching, r, began)
+	}
+	return err
+}
+
+// cutLeft cuts the connections of clients that wait for a service although no node has the address that the connection leads
+// to, or another one has it, and returns their number. Control knows that a host is gone before a dial of it is late. The
 // service must have been silent for as long, because control may lose a host that still answers.
-func cutLeft(p *port) (n int) {
+func cutLeft(p *port, at time.Time) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for client, c := range p.conns {
-		if !c.service || c.presence() == localapi.Present {
+		if !c.service || c.goneSince.IsZero() || at.Sub(c.goneSince) < leftFor || c.presence() == localapi.Present {
 			continue
 		}
 		s, err := silenceOf(client)
-		if err == nil && s.waits(p.server.waitLimit) && s.target+clockUnit >= p.server.lateAfter {
+		if err == nil && s.waits(p.server.waitLimit) && s.lasts(p.server.lateAfter) {
 			c.cut()
 			n++
 		}
@@ -91,6 +113,32 @@ func unproven(p *port, at time.Time) (r Route, waits, connected bool) {
 		}
 	}
 	return p.r, false, true
+}
+
+// A waitsEnd ends the waits of clients while the service of a route is silent.
+type waitsEnd struct {
+	port   *port
+	route  Route
+	cancel context.CancelFunc
+}
+
+// start begins to end waits, unless it has begun. A dial that began at a certain time was neither accepted nor refused.
+func (e *waitsEnd) start(doubting context.Context, began time.Time) {
+	if e.cancel != nil {
+		return
+	}
+	ending, cancel := context.WithCancel(doubting)
+	e.cancel = cancel
+	e.port.server.wg.Go(func() { endWaits(ending, e.port, e.route, began) })
+}
+
+// stop leaves clients waiting.
+func (e *waitsEnd) stop() {
+	if e.cancel == nil {
+		return
+	}
+	e.cancel()
+	e.cancel = nil
 }
 
 // endWaits resets the connections of a port whose clients wait for an answer of a service, until doubting ends. A dial
@@ -131,7 +179,7 @@ func (p *port) cutWaiting(doubting context.Context, r Route, began time.Time) in
 			if err != nil {
 				continue // The connection was closed.
 			}
-			if s.target+clockUnit < p.server.lateAfter {
+			if !s.lasts(p.server.lateAfter) {
 				return 0
 			}
 			if !s.waits(p.server.waitLimit) {
@@ -157,6 +205,9 @@ type silence struct {
 // clockUnit is the largest unit of the kernel's clock for data that was sent: times of both sides that are equal may
 // differ by it, in either direction (Linux, include/uapi/asm-generic/param.h and net/ipv4/tcp.c, tcp_get_info).
 const clockUnit = 10 * time.Millisecond
+
+// lasts reports whether the target has sent nothing for at least limit.
+func (s silence) lasts(limit time.Duration) bool { return s.target+clockUnit >= limit }
 
 // waits reports whether a client has spoken last, at least limit ago. A client whose request and answer are within the unit
 // of the clock counts as one that waits.

@@ -20,6 +20,7 @@ import (
 func newWaiting(t *testing.T) (f *doubtful, conns [3]net.Conn) {
 	t.Helper()
 	f = newDoubtfulRoute(t, 500*time.Millisecond, Route{Target: "svc", Addr: addrDB, Service: true})
+	f.server.goneFor = time.Hour
 	f.server.follow = func(netip.Addr) func() localapi.Presence {
 		return func() localapi.Presence { return localapi.Presence(f.presence.Load()) }
 	}
@@ -77,14 +78,18 @@ func TestEndWaits(t *testing.T) {
 	f.carries(idle)
 }
 
-// watched waits until a service has been dialled for a client that waits, once more than dialled. It is dialled once for a
-// request.
-func (f *doubtful) watched(dialled int32) {
+// watched waits until a service has accepted a dial for a client that waits since a request.
+func (f *doubtful) watched(request time.Time) {
 	f.t.Helper()
-	f.eventually("The service must be dialled once for a request that it is slow to answer.", func() bool {
-		_, waits, connected := unproven(f.server.port(10000), time.Now())
-		return f.dials.Load() > dialled && !waits && connected
+	p := f.server.port(10000)
+	f.eventually("The service must be dialled while a client waits.", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.answered.After(request)
 	})
+	if _, waits, _ := unproven(p, time.Now()); waits {
+		f.t.Error("A service that is slow to answer must be dialled once for a request")
+	}
 }
 
 // TestWatchWaits checks that a client that waits for a service is reset though nobody opens a connection, and that the
@@ -92,11 +97,11 @@ func (f *doubtful) watched(dialled int32) {
 func TestWatchWaits(t *testing.T) {
 	f, conns := newWaiting(t)
 	f.mute.Store(true)
-	dialled := f.dials.Load()
+	request := time.Now()
 	if _, err := io.WriteString(conns[0], "ping"); err != nil {
 		t.Fatal(err)
 	}
-	f.watched(dialled)
+	f.watched(request)
 	f.mute.Store(false)
 	f.carries(conns[1])
 
@@ -142,11 +147,11 @@ func TestEndWaitsUnconfirmed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, conns := newWaiting(t)
 			f.mute.Store(true)
-			dialled := f.dials.Load()
+			request := time.Now()
 			if _, err := io.WriteString(conns[0], "ping"); err != nil {
 				t.Fatal(err)
 			}
-			f.watched(dialled)
+			f.watched(request)
 			former := f.address()
 			tc.fail(t, f)
 			f.eventually("The target must be dialled again.", func() bool { return tc.continues(f, former) })
@@ -187,17 +192,41 @@ func TestEndWaitsOutside(t *testing.T) {
 	isReset(t, conns[0], "A client must be reset once no node has the address.")
 }
 
-// TestCutLeft checks which clients are reset when the netmap has the address of a service at no node.
+// TestCutLeft checks which clients are reset when the netmap has had the address of a service at no node for a while.
 func TestCutLeft(t *testing.T) {
 	f, conns := newWaiting(t)
+	p := f.server.port(10000)
 	f.mute.Store(true)
 	f.outside.Store(true)
 	if _, err := io.WriteString(conns[0], "ping"); err != nil {
 		t.Fatal(err)
 	}
+	f.eventually("The service must be silent for as long as a dial that is late.", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for client := range p.conns {
+			if s, err := silenceOf(client); err != nil || !s.lasts(f.server.lateAfter) {
+				return false
+			}
+		}
+		return true
+	})
 	f.presence.Store(int32(localapi.Absent))
-	isReset(t, conns[0], "A client that waits must be reset.")
+	start := time.Now()
+	f.server.CutGone(start)
+	if n := cutLeft(p, start.Add(leftFor-1)); n > 0 {
+		t.Errorf("An address that no node has for a moment must reset no client, got %d", n)
+	}
 	f.presence.Store(int32(localapi.Present))
+	if n := cutLeft(p, start.Add(leftFor)); n > 0 {
+		t.Errorf("An address that is back must reset no client, got %d", n)
+	}
+	f.presence.Store(int32(localapi.Absent))
+	f.server.CutGone(start)
+	if n := cutLeft(p, start.Add(leftFor)); n != 1 {
+		t.Errorf("Only the client that waits must be reset, got %d", n)
+	}
+	isReset(t, conns[0], "A client that waits must be reset.")
 	f.mute.Store(false)
 	f.carries(conns[1])
 }

@@ -42,8 +42,8 @@ var redialAfter = []time.Duration{
 	400 * time.Millisecond, 600 * time.Millisecond, time.Second, time.Second, 2 * time.Second, 3 * time.Second,
 }
 
-// redials is how often an attempt that has failed is repeated. A tailscaled with userspace networking refuses a
-// connection that its backend would accept: it records the local port of each connection to a backend, and resets
+// redials is how often an attempt is repeated that has failed before the first pause of redialAfter. A device whose
+// tailscaled has userspace networking refuses a connection that its backend would accept: tailscaled records the local port of each connection to a backend, and resets
 // the client if it has the port on record for a client that has vanished (tailscale.com wgengine/netstack, forwardTCP;
 // proxymap, RegisterIPPortIdentity; https://github.com/tailscale/tailscale/pull/18988). The next attempt gets another
 // port. After a pod with 16 connections was killed, one of ten dials was refused for some seconds.
@@ -60,8 +60,8 @@ type Dialer struct {
 // NewDialer returns a Dialer for the tailscaled that listens on socket.
 func NewDialer(socket string) *Dialer { return &Dialer{socket: socket} }
 
-// Dial connects to addr. ctx bounds the dialling, not the connection. A dial that takes long or fails is
-// repeated, and the first connection is used. The error is ErrOutside when no device of the tailnet
+// Dial connects to addr. ctx bounds the dialling, not the connection. A dial that takes long or fails at once
+// is repeated, and the first connection is used. The error is ErrOutside when no device of the tailnet
 // has the address.
 //
 // A connection cannot be half-closed: tailscaled closes it as soon as one side has ended
@@ -76,12 +76,16 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
 	results, done := make(chan result), make(chan struct{})
 	defer close(done)
 	attempt := func() {
+		began := time.Now()
 		c, err := d.dial(ctx, "tcp", addr)
 		for range redials {
-			if err == nil || ctx.Err() != nil || errors.Is(err, ErrOutside) {
+			if err == nil || errors.Is(err, ErrOutside) || ctx.Err() != nil || time.Since(began) >= redialAfter[0] {
 				break
 			}
-			c, err = d.dial(ctx, "tcp", addr)
+			conn, failure := d.dial(ctx, "tcp", addr)
+			if failure == nil || ctx.Err() == nil {
+				c, err = conn, failure
+			}
 		}
 		select {
 		case results <- result{conn: c, err: err}:
