@@ -70,6 +70,10 @@ func newDoubtfulRoute(t *testing.T, late time.Duration, r Route) *doubtful {
 	answering := f.server.dial
 	f.server.lateAfter, f.server.reportAfter, f.server.redial = late, time.Nanosecond, wait.Backoff{Duration: time.Millisecond}
 	f.server.confirmAfter, f.server.waitLimit = 20*time.Millisecond, 20*time.Millisecond
+	f.server.goneFor = time.Hour
+	f.server.follow = func(netip.Addr) func() localapi.Presence {
+		return func() localapi.Presence { return localapi.Presence(f.presence.Load()) }
+	}
 	f.server.dial = func(ctx context.Context, addr netip.AddrPort) (*localapi.Conn, error) {
 		defer f.dials.Add(1)
 		select {

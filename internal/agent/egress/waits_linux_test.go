@@ -6,7 +6,6 @@ package egress
 import (
 	"io"
 	"net"
-	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -20,10 +19,6 @@ import (
 func newWaiting(t *testing.T) (f *doubtful, conns [3]net.Conn) {
 	t.Helper()
 	f = newDoubtfulRoute(t, 500*time.Millisecond, Route{Target: "svc", Addr: addrDB, Service: true})
-	f.server.goneFor = time.Hour
-	f.server.follow = func(netip.Addr) func() localapi.Presence {
-		return func() localapi.Presence { return localapi.Presence(f.presence.Load()) }
-	}
 	for i := range conns {
 		conns[i] = f.connect(10000)
 	}
