@@ -105,15 +105,19 @@ func dialFrom(t *testing.T, ns, pod, protocol, host string, port int) (answers [
 	return got.Responses, nil
 }
 
-// reaches waits until host:port answers.
-func reaches(t *testing.T, ns, protocol, host string, port int, timeout time.Duration) {
+// reaches waits until host:port answers, and returns its hostname. The prober waits for an answer for 5 s, which a loaded machine may
+// need.
+func reaches(t *testing.T, ns, protocol, host string, port int, timeout time.Duration) (hostname string) {
 	t.Helper()
 	eventually(t, timeout, fmt.Sprintf("answer of %s %s:%d", protocol, host, port), func() string {
-		if _, err := dial(t, ns, protocol, host, port); err != nil {
+		got, err := dial(t, ns, protocol, host, port)
+		if err != nil {
 			return err.Error()
 		}
+		hostname = got[0]
 		return ""
 	})
+	return hostname
 }
 
 // labOutput returns the output of a command of the lab.

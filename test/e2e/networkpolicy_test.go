@@ -156,9 +156,12 @@ func closedPackages(t *testing.T) {
 			t.Errorf("there is no pod of a %s", kind)
 		}
 		for _, pod := range pods {
-			if _, err := dialFrom(t, namespace, "friend", "http", pod, 8080); err != nil {
-				t.Errorf("metrics of a %s at %s: %v", kind, pod, err)
-			}
+			eventually(t, patience, fmt.Sprintf("metrics of a %s at %s", kind, pod), func() string {
+				if _, err := dialFrom(t, namespace, "friend", "http", pod, 8080); err != nil {
+					return err.Error()
+				}
+				return ""
+			})
 			if !calls {
 				continue
 			}

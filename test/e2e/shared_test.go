@@ -68,9 +68,8 @@ func sharesService(t *testing.T) {
 		return ""
 	})
 	pod := jsonpath(t, "pod", "shared-egress-0", "{.status.podIP}")
-	reaches(t, namespace, "http", pod, port, patience)
-	if got, err := dial(t, namespace, "http", pod, port); err != nil || strings.HasPrefix(got[0], "web-") {
-		t.Errorf("the egress port answers %v, %v: not the other cluster", got, err)
+	if got := reaches(t, namespace, "http", pod, port, patience); strings.HasPrefix(got, "web-") {
+		t.Errorf("%s answers at the egress port: not the other cluster", got)
 	}
 
 	kubectl(t, "delete", "-f", "examples/shared.yaml", "--timeout=4m")
