@@ -60,7 +60,7 @@ chaos: ## Bring up the same three clusters, have faults happen at random under l
 	$(DEMO) chaos --version=$(VERSION) --flavour=$(FLAVOUR) --log=$(OUT)/chaos.json $(if $(SEED),--seed=$(SEED))
 
 .PHONY: fencing
-fencing: ## Bring up the same three clusters with fencing, and cut off the one that clients use 200 times; takes four hours. KILLS=10 for a look.
+fencing: ## Bring up the same three clusters with fencing, and cut off the one that clients use 200 times; takes an hour and a half. KILLS=10 for a look.
 	@mkdir -p $(OUT)
 	$(DEMO) fencing --version=$(VERSION) --flavour=$(FLAVOUR) --log=$(OUT)/fencing.json $(if $(KILLS),--kills=$(KILLS))
 

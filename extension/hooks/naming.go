@@ -62,6 +62,9 @@ type namer struct {
 	// clusters of the message, by name.
 	clusters map[string]*clusterv3.Cluster
 
+	// uses counts the backends of all rules that use a target.
+	uses map[ir.TargetKey]int
+
 	targetClusters map[ir.TargetKey]*targetCluster
 	candidates     map[candidateKey]*candidate
 
@@ -72,9 +75,14 @@ type namer struct {
 // backend its cluster. It changes neither the message nor the choices.
 func nameClusters(s *ir.Snapshot, src xds.Source, clusters map[string]*clusterv3.Cluster, choices []*choice) naming {
 	n := &namer{
-		snapshot: s, source: src, clusters: clusters,
+		snapshot: s, source: src, clusters: clusters, uses: map[ir.TargetKey]int{},
 		targetClusters: map[ir.TargetKey]*targetCluster{}, candidates: map[candidateKey]*candidate{},
 		naming: naming{rules: newRulePlans(choices), own: map[string]*clusterv3.Cluster{}, secrets: map[string]*tlsv3.Secret{}},
+	}
+	for i := range n.rules {
+		for j := range n.rules[i].backends {
+			n.uses[n.rules[i].backends[j].key]++
+		}
 	}
 	for i := range n.rules {
 		n.offerAll(&n.rules[i])
@@ -168,7 +176,7 @@ func (n *namer) assign(d *choice, p *backendPlan) {
 	}
 	common := n.targetCluster(p.key)
 	switch {
-	case p.template == nil && common.present, p.candidate != nil && p.candidate.fingerprint == common.chosen.fingerprint:
+	case p.template == nil && common.present, p.candidate != nil && p.candidate.alike(common.chosen):
 		p.share(common)
 	case isVariant(p.template.GetName(), p.key):
 		p.cluster = p.template.GetName()

@@ -37,12 +37,12 @@ type targetCluster struct {
 type candidate struct {
 	cluster *clusterv3.Cluster
 
-	// fingerprint identifies the cluster's settings, without fields that do not matter.
-	fingerprint string
-
 	// variant is the name of the cluster with these settings, once computed.
 	variant string
 }
+
+// alike reports whether the clusters of two candidates behave the same.
+func (c *candidate) alike(o *candidate) bool { return c == o || alike(c.cluster, o.cluster) }
 
 // Ranks of candidates. A mirror provides the settings only if no other route does, because the
 // cluster of a mirror has no policy's settings.
@@ -80,9 +80,7 @@ func (n *namer) targetCluster(k ir.TargetKey) *targetCluster {
 	common = &targetCluster{}
 	n.targetClusters[k] = common
 	if c := n.clusters[k.ClusterName()]; c != nil {
-		if existing, err := newCandidate(c); err == nil {
-			common.chosen, common.present = existing, true
-		}
+		common.chosen, common.present = &candidate{cluster: c}, true
 	}
 	return common
 }
@@ -112,13 +110,13 @@ func (n *namer) variant(d *choice, p *backendPlan) (string, error) {
 		return "", err
 	}
 	cluster.EdsClusterConfig = nil
-	settings, err := newCandidate(cluster)
+	settings, err := fingerprint(cluster)
 	if err != nil {
 		return "", err
 	}
 	h := fnv.New64a()
 	// Hashes never fail.
-	_, _ = h.Write([]byte(settings.fingerprint + p.tuning.Name("") + fmt.Sprint(p.tuning.HTTP2)))
+	_, _ = fmt.Fprint(h, string(settings), p.tuning.Name(""), p.tuning.HTTP2)
 	c.variant = p.key.ClusterName() + SettingsSegment + fmt.Sprintf("%016x", h.Sum64())
 	return c.variant, nil
 }
@@ -183,20 +181,18 @@ func sharedCluster(src xds.Source, p *backendChoice, hosts map[string]bool) (*ca
 	if err := c.ValidateAll(); err != nil {
 		return nil, errors.Wrapf(err, "cannot make cluster %q", name)
 	}
-	return newCandidate(c)
+	return &candidate{cluster: c}, nil
 }
 
-func newCandidate(c *clusterv3.Cluster) (*candidate, error) {
+// fingerprint returns bytes that identify a cluster's settings, without fields that do not matter.
+func fingerprint(c *clusterv3.Cluster) ([]byte, error) {
 	// Envoy uses the family for host names only, and the extension's endpoints have none. It varies
 	// with the address families of the siblings.
 	family := c.DnsLookupFamily
 	c.DnsLookupFamily = clusterv3.Cluster_AUTO
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	c.DnsLookupFamily = family
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot marshal cluster %q", c.GetName())
-	}
-	return &candidate{cluster: c, fingerprint: string(b)}, nil
+	return b, errors.Wrapf(err, "cannot marshal cluster %q", c.GetName())
 }
 
 // ownCluster builds a cluster that a rule does not share.
@@ -230,10 +226,14 @@ func alike(a, b *clusterv3.Cluster) bool {
 	return same
 }
 
-// candidate returns the candidate of a choice, cached for choices with the same inputs. Nil if Envoy
-// would refuse the cluster.
+// candidate returns the candidate of a choice, cached for choices with the same inputs if the target has several. Nil if
+// Envoy would refuse the cluster.
 func (n *namer) candidate(d *choice, p *backendChoice) *candidate {
-	v, cached := candidateKeyOf(p)
+	var v candidateKey
+	cached := n.uses[p.key] > 1
+	if cached {
+		v, cached = candidateKeyOf(p)
+	}
 	if c, ok := n.candidates[v]; cached && ok {
 		return c
 	}
