@@ -10,18 +10,23 @@ import (
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // BenchmarkTranslate measures the time that the hook adds to a translation: with one target for all
-// routes, with one target per route, and with routes that name no Tailscale backend.
+// routes, with one target whose routes have a policy's health checks, with one target per route, and with routes that name no
+// Tailscale backend.
 func BenchmarkTranslate(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
-		b.Run(fmt.Sprintf("OneTarget/%d", n), func(b *testing.B) { benchmark(b, n, func(int) string { return "web" }) })
-		b.Run(fmt.Sprintf("Distinct/%d", n), func(b *testing.B) { benchmark(b, n, func(i int) string { return fmt.Sprintf("web-%d", i) }) })
-		b.Run(fmt.Sprintf("None/%d", n), func(b *testing.B) { benchmark(b, n, func(int) string { return "" }) })
+		b.Run(fmt.Sprintf("OneTarget/%d", n), func(b *testing.B) { benchmark(b, n, func(int) string { return "web" }, nil) })
+		b.Run(fmt.Sprintf("Checked/%d", n), func(b *testing.B) { benchmark(b, n, func(int) string { return "web" }, policyCheck) })
+		b.Run(fmt.Sprintf("Distinct/%d", n), func(b *testing.B) { benchmark(b, n, func(i int) string { return fmt.Sprintf("web-%d", i) }, nil) })
+		b.Run(fmt.Sprintf("None/%d", n), func(b *testing.B) { benchmark(b, n, func(int) string { return "" }, nil) })
 	}
 }
 
@@ -59,7 +64,16 @@ func policedRoutes(n int) (*ir.Snapshot, Resources) {
 	return ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{p}, Targets: targets("web")}), Resources{Clusters: clusters, Routes: configs}
 }
 
-func benchmark(b *testing.B, n int, target func(i int) string) {
+// policyCheck returns the health checks that a policy gives each cluster.
+func policyCheck() []*corev3.HealthCheck {
+	return []*corev3.HealthCheck{{
+		Interval: durationpb.New(3 * time.Second), Timeout: durationpb.New(time.Second),
+		HealthyThreshold: wrapperspb.UInt32(1), UnhealthyThreshold: wrapperspb.UInt32(2),
+		HealthChecker: &corev3.HealthCheck_HttpHealthCheck_{HttpHealthCheck: &corev3.HealthCheck_HttpHealthCheck{Path: "/health", Host: "example.com"}},
+	}}
+}
+
+func benchmark(b *testing.B, n int, target func(i int) string, checks func() []*corev3.HealthCheck) {
 	b.Helper()
 	var c ir.Contents
 	var clusters []*clusterv3.Cluster
@@ -76,7 +90,11 @@ func benchmark(b *testing.B, n int, target func(i int) string) {
 			})
 		}
 		c.Routes = append(c.Routes, route(ir.KindHTTPRoute, name, rule(backend)))
-		clusters = append(clusters, egCluster(cluster))
+		eg := egCluster(cluster)
+		if checks != nil {
+			eg.HealthChecks = checks()
+		}
+		clusters = append(clusters, eg)
 		routes = append(routes, egRoute(cluster+"/match/0/"+name, prefix("/"), to(cluster)))
 	}
 	s := ir.NewSnapshot(c)

@@ -37,12 +37,30 @@ type targetCluster struct {
 type candidate struct {
 	cluster *clusterv3.Cluster
 
+	// settings is the cluster's fingerprint, once computed.
+	settings string
+
 	// variant is the name of the cluster with these settings, once computed.
 	variant string
 }
 
-// alike reports whether the clusters of two candidates behave the same.
-func (c *candidate) alike(o *candidate) bool { return c == o || alike(c.cluster, o.cluster) }
+// alike reports whether the clusters of two candidates behave the same. Each fingerprint is computed once, because a target may have
+// thousands of candidates.
+func (c *candidate) alike(o *candidate) bool {
+	if c == o {
+		return true
+	}
+	for _, cand := range []*candidate{c, o} {
+		if cand.settings != "" {
+			continue
+		}
+		var err error
+		if cand.settings, err = fingerprint(cand.cluster); err != nil {
+			return false
+		}
+	}
+	return c.settings == o.settings
+}
 
 // Ranks of candidates. A mirror provides the settings only if no other route does, because the
 // cluster of a mirror has no policy's settings.
@@ -116,7 +134,7 @@ func (n *namer) variant(d *choice, p *backendPlan) (string, error) {
 	}
 	h := fnv.New64a()
 	// Hashes never fail.
-	_, _ = fmt.Fprint(h, string(settings), p.tuning.Name(""), p.tuning.HTTP2)
+	_, _ = h.Write([]byte(settings + p.tuning.Name("") + fmt.Sprint(p.tuning.HTTP2)))
 	c.variant = p.key.ClusterName() + SettingsSegment + fmt.Sprintf("%016x", h.Sum64())
 	return c.variant, nil
 }
@@ -184,15 +202,15 @@ func sharedCluster(src xds.Source, p *backendChoice, hosts map[string]bool) (*ca
 	return &candidate{cluster: c}, nil
 }
 
-// fingerprint returns bytes that identify a cluster's settings, without fields that do not matter.
-func fingerprint(c *clusterv3.Cluster) ([]byte, error) {
+// fingerprint identifies a cluster's settings, without fields that do not matter.
+func fingerprint(c *clusterv3.Cluster) (string, error) {
 	// Envoy uses the family for host names only, and the extension's endpoints have none. It varies
 	// with the address families of the siblings.
 	family := c.DnsLookupFamily
 	c.DnsLookupFamily = clusterv3.Cluster_AUTO
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	c.DnsLookupFamily = family
-	return b, errors.Wrapf(err, "cannot marshal cluster %q", c.GetName())
+	return string(b), errors.Wrapf(err, "cannot marshal cluster %q", c.GetName())
 }
 
 // ownCluster builds a cluster that a rule does not share.
@@ -229,9 +247,8 @@ func alike(a, b *clusterv3.Cluster) bool {
 // candidate returns the candidate of a choice, cached for choices with the same inputs if the target has several. Nil if
 // Envoy would refuse the cluster.
 func (n *namer) candidate(d *choice, p *backendChoice) *candidate {
-	var v candidateKey
-	cached := n.uses[p.key] > 1
-	if cached {
+	v, cached := candidateKey{}, false
+	if n.uses[p.key] > 1 {
 		v, cached = candidateKeyOf(p)
 	}
 	if c, ok := n.candidates[v]; cached && ok {

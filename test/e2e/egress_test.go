@@ -105,8 +105,8 @@ func dialFrom(t *testing.T, ns, pod, protocol, host string, port int) (answers [
 	return got.Responses, nil
 }
 
-// reaches waits until host:port answers, and returns its hostname. The prober waits for an answer for 5 s, which a loaded machine may
-// need.
+// reaches waits until host:port answers, and returns the hostname that it answers with. A test that needs an answer uses it instead of
+// one dial, because the prober waits for 5 s only, and a loaded machine may need longer.
 func reaches(t *testing.T, ns, protocol, host string, port int, timeout time.Duration) (hostname string) {
 	t.Helper()
 	eventually(t, timeout, fmt.Sprintf("answer of %s %s:%d", protocol, host, port), func() string {
